@@ -166,6 +166,7 @@ class ElementReader {
  private:
   struct Part;
   absl::Status NextOfParts(int64_t count, char* to);
+  absl::Status ReadPart(Part* part, int64_t size, char* to);
   absl::Status NextOrdered();
   absl::Status ReadUpTo(int64_t place, int64_t wanted, size_t width);
 

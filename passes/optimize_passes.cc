@@ -80,6 +80,8 @@ std::vector<Pass> ListOfPasses() {
       Needs(kFound, {"choose_opset", "sites that only miss an operator of a later opset",
                      "opset 17, where all nodes mean the same there", ChooseOpset}),
       Needs(kFound, {"lower", "sites and a target", "NPU nodes where the target takes one", Lower}),
+      Needs(kFound, {"quantise_norms", "norms that were lowered, and what makes int8 of them",
+                     "one node of both and the sum, where the target has it", QuantiseNorms}),
       ReadsOnly(Needs(kFound, Gives({Given::kDecisions}, {"explain_unfused", "sites that were not lowered",
                                                           "each taken by GE, or left with a reason", ExplainUnfused}))),
       Needs(kDecided,

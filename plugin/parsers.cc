@@ -218,6 +218,29 @@ domi::Status ParseNPUWeightQuantBatchMatmulTurned(const ge::Operator& source, ge
   return domi::SUCCESS;
 }
 
+// x = x1 + x2; y1 = round(gamma * x / sqrt(mean(x^2) + epsilon) / scales1 + zero_points1)
+domi::Status ParseNPUAddRmsNormQuant(const ge::Operator& source, ge::Operator& target) {
+  Node node("NPUAddRmsNormQuant", source);
+  node.TakesInputs(4, {"x1", "x2", "gamma", "scales1", "scales2", "zero_points1"});
+  node.TakesOutputs(3);
+  const float epsilon = node.Float("epsilon", 1e-6F);
+  if (!node.Accepted()) return domi::FAILED;
+  target.SetAttr("epsilon", epsilon);
+  target.SetAttr("div_mode", true);
+  return domi::SUCCESS;
+}
+
+// x = x1 + x2; y1 = round(gamma * x / sqrt(mean(x^2) + epsilon) / scale1), each row by its own scale1
+domi::Status ParseNPUAddRmsNormDynamicQuant(const ge::Operator& source, ge::Operator& target) {
+  Node node("NPUAddRmsNormDynamicQuant", source);
+  node.TakesInputs(3, {"x1", "x2", "gamma"});
+  node.TakesOutputs(5);
+  const float epsilon = node.Float("epsilon", 1e-6F);
+  if (!node.Accepted()) return domi::FAILED;
+  target.SetAttr("epsilon", epsilon);
+  return domi::SUCCESS;
+}
+
 // h * cos + cat(-second half of h, first half of h) * sin, where h is the even channels of x and then the odd ones
 domi::Status ParseNPUInterleaveRope(const ge::Operator& source, ge::Operator& /*target*/) {
   Node node("NPUInterleaveRope", source);
@@ -322,6 +345,16 @@ REGISTER_CUSTOM_OP("WeightQuantBatchMatmulV2")
     .FrameworkType(ONNX)
     .OriginOpType(ascend_fuse_plugin::Keys("NPUWeightQuantBatchMatmulTurned", 11, 18))
     .ParseParamsByOperatorFn(ascend_fuse_plugin::ParseNPUWeightQuantBatchMatmulTurned)
+    .ImplyType(ImplyType::TVM);
+REGISTER_CUSTOM_OP("AddRmsNormQuant")
+    .FrameworkType(ONNX)
+    .OriginOpType(ascend_fuse_plugin::Keys("NPUAddRmsNormQuant", 11, 18))
+    .ParseParamsByOperatorFn(ascend_fuse_plugin::ParseNPUAddRmsNormQuant)
+    .ImplyType(ImplyType::TVM);
+REGISTER_CUSTOM_OP("AddRmsNormDynamicQuant")
+    .FrameworkType(ONNX)
+    .OriginOpType(ascend_fuse_plugin::Keys("NPUAddRmsNormDynamicQuant", 11, 18))
+    .ParseParamsByOperatorFn(ascend_fuse_plugin::ParseNPUAddRmsNormDynamicQuant)
     .ImplyType(ImplyType::TVM);
 REGISTER_CUSTOM_OP("InterleaveRope")
     .FrameworkType(ONNX)

@@ -37,6 +37,54 @@ uint16_t BitsOf(DataType type, float value) {
   return bits;
 }
 
+// Codes that share a scale and a zero point.
+struct CodesOfRun {
+  const uint8_t* packed;
+  int64_t first;
+  int64_t count;
+  int bits;  // 4 or 8
+  bool is_signed;
+  double zero;
+  float scale;
+};
+
+// Their numbers. Of 4 bits there are 16 of them, of which two are looked up for each byte; of 8 bits they are looked up
+// where there are more codes than numbers.
+template <typename Element, typename Encode>
+void WriteRun(const CodesOfRun& run, Element* to, Encode encode) {
+  constexpr int kNibbles = 16;
+  constexpr int kBytes = 256;
+  Element all[kBytes];
+  const auto fill = [&](int codes) {
+    const int lifted = run.is_signed ? codes / 2 : codes;  // codes from here on are negative
+    for (int code = 0; code < codes; ++code) {
+      all[code] = encode(static_cast<float>((code < lifted ? code : code - codes) - run.zero) * run.scale);
+    }
+  };
+  const int64_t end = run.first + run.count;
+  int64_t i = run.first;
+  if (run.bits == 4) {
+    fill(kNibbles);
+    if (i % 2 != 0 && i < end) *to++ = all[run.packed[i++ / 2] >> 4];
+    for (; i + 1 < end; i += 2) {
+      const uint8_t byte = run.packed[i / 2];
+      *to++ = all[byte & 15];
+      *to++ = all[byte >> 4];
+    }
+    if (i < end) *to = all[run.packed[i / 2] & 15];
+    return;
+  }
+  if (run.count >= kBytes) {
+    fill(kBytes);
+    for (; i < end; ++i) *to++ = all[run.packed[i]];
+    return;
+  }
+  for (; i < end; ++i) {
+    const int code = run.is_signed ? static_cast<int8_t>(run.packed[i]) : static_cast<int>(run.packed[i]);
+    *to++ = encode(static_cast<float>(code - run.zero) * run.scale);
+  }
+}
+
 bool HasSixteenBits(DataType type) { return type == DataType::kFloat16 || type == DataType::kBfloat16; }
 
 }  // namespace
@@ -135,28 +183,21 @@ void DequantizingReader::Append(double code, double zero, double scale) {
   }
 }
 
-// As Append, with what all these codes have in common asked once; of 4 bits there are 16 numbers.
+// As Append, with what all these codes have in common asked once.
 void DequantizingReader::AppendPlain(const char* packed, int64_t first, int64_t count, double zero, float scale) {
-  const size_t width = static_cast<size_t>(BitWidth(type_)) / 8;
   const size_t begin = block_.size();
-  block_.resize(begin + static_cast<size_t>(count) * width);
-  char* to = block_.data() + begin;
-  const auto bits_of = [&](int code) {
-    if (how_.is_signed && code >> (how_.bits - 1) != 0) code -= 1 << how_.bits;
-    const float value = static_cast<float>(code - zero) * scale;
-    return type_ == DataType::kFloat ? std::bit_cast<uint32_t>(value) : BitsOf(type_, value);
-  };
-  const auto append = [&](uint32_t bits) {
-    std::memcpy(to, &bits, width);  // little-endian
-    to += width;
-  };
-  if (how_.bits == 8) {
-    for (int64_t i = 0; i < count; ++i) append(bits_of(static_cast<uint8_t>(packed[first + i])));
-    return;
+  block_.resize(begin + static_cast<size_t>(count * BitWidth(type_) / 8));
+  char* const to = block_.data() + begin;
+  const CodesOfRun run = {reinterpret_cast<const uint8_t*>(packed), first, count, how_.bits, how_.is_signed, zero, scale};
+  if (type_ == DataType::kFloat) {
+    WriteRun(run, reinterpret_cast<float*>(to), [](float value) { return value; });
+  } else if (!std::isfinite(zero) || !std::isfinite(scale)) {
+    WriteRun(run, reinterpret_cast<uint16_t*>(to), [this](float value) { return BitsOf(type_, value); });
+  } else if (type_ == DataType::kFloat16) {
+    WriteRun(run, reinterpret_cast<uint16_t*>(to), [](float value) { return HalfBits(value); });
+  } else {
+    WriteRun(run, reinterpret_cast<uint16_t*>(to), [](float value) { return BrainBits(value); });
   }
-  uint32_t all[16];
-  for (int code = 0; code < 16; ++code) all[code] = bits_of(code);
-  for (int64_t i = first; i < first + count; ++i) append(all[static_cast<uint8_t>(packed[i / 2]) >> (i % 2 * 4) & 15]);
 }
 
 // Codes of one place along the outer axis, whose places follow one another and are not only padding.
@@ -219,32 +260,37 @@ absl::Status DequantizingReader::FillBlock() {
 
 // The same of many places, where codes come out as integers that only zero points are taken off, all the same one, or are scales.
 bool DequantizingReader::FillTile() {
-  constexpr int64_t kPlaces = 128;  // of 4 bits: a line of a cache
+  // Of 4 bits eight lines of a cache, which are fetched together; and no more than some megabytes of results.
+  constexpr int64_t kMost = 1024;
+  constexpr int64_t kLeast = 128;
+  constexpr int64_t kElements = int64_t{1} << 22;
+  const int64_t places = std::clamp(kElements / std::max<int64_t>(how_.outer, 1) / kLeast * kLeast, kLeast, kMost);
   constexpr int64_t kEight = 8;
   const bool as_they_are = how_.scales == nullptr && how_.zeros == nullptr && how_.levels.empty();
-  const int64_t count = std::min(kPlaces, how_.length - place_);
+  const int64_t count = std::min(places, how_.length - place_);
   if (!as_they_are || how_.outer <= 0) return false;
   if (how_.codes->type == DataType::kFloat && type_ == DataType::kFloat16 && how_.zero == 0) {
     block_.resize(static_cast<size_t>(count * how_.outer) * sizeof(uint16_t));
-    TurnToHalves({whole_.data(), how_.outer, how_.stride * 4}, how_.first + place_, count, static_cast<float>(how_.factor),
+    TurnToHalves({whole_.get(), how_.outer, how_.stride * 4}, how_.first + place_, count, static_cast<float>(how_.factor),
                  reinterpret_cast<uint16_t*>(block_.data()));
   } else if (how_.codes->type == type_ && HasSixteenBits(type_) && how_.zero == 0 && how_.factor == 1) {
     block_.resize(static_cast<size_t>(count * how_.outer) * sizeof(uint16_t));
-    TurnWords({whole_.data(), how_.outer, how_.stride * 2}, how_.first + place_, count,
+    TurnWords({whole_.get(), how_.outer, how_.stride * 2}, how_.first + place_, count,
               reinterpret_cast<uint16_t*>(block_.data()));
   } else if (IsFloat(how_.codes->type)) {
     return false;
   } else if (how_.bits == 8 && BitWidth(type_) == 8 && how_.pack == 1) {
     block_.resize(static_cast<size_t>(count * how_.outer));
-    TurnBytes({whole_.data(), how_.outer, how_.stride}, how_.first + place_, count, static_cast<uint8_t>(how_.zero),
+    TurnBytes({whole_.get(), how_.outer, how_.stride}, how_.first + place_, count, static_cast<uint8_t>(how_.zero),
               reinterpret_cast<uint8_t*>(block_.data()));
   } else if (how_.bits == 4 && how_.pack == kEight && how_.first == 0 && !how_.first_high &&
              (how_.zero == 0 || how_.zero == kEight) && how_.outer % kEight == 0 && how_.stride % kEight == 0) {
     const int64_t columns = how_.outer / kEight;
     const int64_t whole = (count + kEight - 1) / kEight * kEight;
-    tile_.resize(static_cast<size_t>(whole * columns));
-    TurnNibbles({whole_.data(), how_.outer, how_.stride / 2}, place_, whole, how_.zero == kEight, tile_.data());
-    block_.assign(reinterpret_cast<const char*>(tile_.data()), static_cast<size_t>(count * columns) * sizeof(uint32_t));
+    block_.resize(static_cast<size_t>(whole * columns) * sizeof(uint32_t));
+    TurnNibbles({whole_.get(), how_.outer, how_.stride / 2}, place_, whole, how_.zero == kEight,
+                reinterpret_cast<uint32_t*>(block_.data()));
+    block_.resize(static_cast<size_t>(count * columns) * sizeof(uint32_t));
   } else {
     return false;
   }
@@ -255,18 +301,19 @@ bool DequantizingReader::FillTile() {
 // The elements of one place along the middle axis, of every place along the outer one.
 absl::Status DequantizingReader::FillRow() {
   if (place_ == how_.length) return absl::DataLossError("a transposed constant has fewer elements than its dims ask for");
-  if (whole_.empty()) {
-    whole_.resize(static_cast<size_t>((left_ * how_.bits + 7) / 8));
-    RETURN_IF_ERROR(codes_->Next(static_cast<int64_t>(whole_.size()), whole_.data()));
+  if (whole_ == nullptr) {
+    const int64_t size = (left_ * how_.bits + 7) / 8;
+    whole_ = std::make_unique_for_overwrite<char[]>(static_cast<size_t>(size));
+    RETURN_IF_ERROR(codes_->Next(size, whole_.get()));
   }
-  block_.clear();
   used_ = 0;
   if (FillTile()) return absl::OkStatus();
+  block_.clear();
   const int64_t group = GroupOf(place_);
   for (int64_t outer = 0; outer < how_.outer; ++outer) {
     RETURN_IF_ERROR(scales_.MoveTo(outer));
     RETURN_IF_ERROR(zeros_.MoveTo(outer));
-    const double code = CodeAt(whole_.data(), outer * how_.stride + how_.first + place_);
+    const double code = CodeAt(whole_.get(), outer * how_.stride + how_.first + place_);
     Append(code, zeros_.At(group, 0), scales_.At(group, 0) * how_.factor);
   }
   ++place_;

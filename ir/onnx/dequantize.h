@@ -66,12 +66,11 @@ class DequantizingReader {
   int64_t outer_ = -1;  // where the next code stands
   int64_t place_ = 0;
   int64_t inner_ = 0;
-  std::string whole_;     // all codes, where places are not visited one after another
-  uint32_t nibbles_ = 0;  // an element of packed codes ...
-  int packed_ = 0;        // ... and how many there are in it
-  std::vector<uint32_t> tile_;
-  std::string block_;  // elements that are ready ...
-  size_t used_ = 0;    // ... and how many bytes of them were given out
+  std::unique_ptr<char[]> whole_;  // all codes, where places are not visited one after another
+  uint32_t nibbles_ = 0;           // an element of packed codes ...
+  int packed_ = 0;                 // ... and how many there are in it
+  std::string block_;              // elements that are ready ...
+  size_t used_ = 0;                // ... and how many bytes of them were given out
 };
 
 }  // namespace ascend_fuse

@@ -1,6 +1,7 @@
 // Elements of constants: from memory, from the model file, from typed fields or from external data, as bytes
 // or numbers.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -106,8 +107,11 @@ double ToDouble(uint16_t bits) {  // float16
   double value;
   if (exponent == 31) {
     value = mantissa != 0 ? std::numeric_limits<double>::quiet_NaN() : std::numeric_limits<double>::infinity();
-  } else {
-    value = exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(1024 + mantissa, exponent - 25);
+  } else if (exponent == 0) {
+    value = std::ldexp(mantissa, -24);
+  } else {  // of a normal number the bits stand elsewhere; large constants are read by this
+    constexpr int kOtherBias = 1023 - 15;
+    value = std::bit_cast<double>(static_cast<uint64_t>(exponent + kOtherBias) << 52 | static_cast<uint64_t>(mantissa) << 42);
   }
   return (bits & 0x8000) != 0 ? -value : value;
 }
@@ -337,38 +341,54 @@ absl::Status ElementReader::ReadUpTo(int64_t place, int64_t wanted, size_t width
   return absl::OkStatus();
 }
 
+// The next bytes of one part.
+absl::Status ElementReader::ReadPart(Part* part, int64_t size, char* to) {
+  const Tensor& tensor = *part->tensor;
+  const int64_t at = part->at;
+  part->at += size;
+  if (part->computed != nullptr) return part->computed->Next(size, to);
+  if (part->joined != nullptr) return part->joined->Next(size, to);
+  if (tensor.storage == Storage::kMemory) {
+    std::memcpy(to, tensor.memory.data() + at, static_cast<size_t>(size));
+    return absl::OkStatus();
+  }
+  if (tensor.storage == Storage::kFile && model_.model_file() != nullptr) {
+    return model_.model_file()->Copy(tensor.file.offset + at, size, to);
+  }
+  if (tensor.storage == Storage::kExternal && external_ != nullptr) {
+    Tensor slice = tensor;
+    slice.file.offset = std::max<int64_t>(slice.file.offset, 0) + at;
+    slice.file.size = size;
+    return external_->Read(slice, size, to);
+  }
+  return absl::FailedPreconditionError(
+      fmt::format("the elements of {} cannot be found for a model in memory", Describe(model_, tensor)));
+}
+
 absl::Status ElementReader::NextOfParts(int64_t count, char* to) {
+  constexpr int64_t kDirect = int64_t{1} << 14;  // so many bytes are read where they are wanted
   while (count > 0) {
     if (parts_.empty()) return absl::DataLossError("a merged constant has no parts");
     Part& part = parts_[part_];
+    int64_t take = 0;
     if (part.used == part.block.size()) {
-      const int64_t size = std::min(kJoinedBlock, part.size - part.at);
-      if (size <= 0) return absl::DataLossError("a merged constant has fewer bytes than its dims ask for");
-      part.block.resize(static_cast<size_t>(size));
-      part.used = 0;
-      const Tensor& tensor = *part.tensor;
-      if (part.computed != nullptr) {
-        RETURN_IF_ERROR(part.computed->Next(size, part.block.data()));
-      } else if (part.joined != nullptr) {
-        RETURN_IF_ERROR(part.joined->Next(size, part.block.data()));
-      } else if (tensor.storage == Storage::kMemory) {
-        std::memcpy(part.block.data(), tensor.memory.data() + part.at, static_cast<size_t>(size));
-      } else if (tensor.storage == Storage::kFile && model_.model_file() != nullptr) {
-        RETURN_IF_ERROR(model_.model_file()->Copy(tensor.file.offset + part.at, size, part.block.data()));
-      } else if (tensor.storage == Storage::kExternal && external_ != nullptr) {
-        Tensor slice = tensor;
-        slice.file.offset = std::max<int64_t>(slice.file.offset, 0) + part.at;
-        slice.file.size = size;
-        RETURN_IF_ERROR(external_->Read(slice, size, part.block.data()));
+      const int64_t rest = part.size - part.at;
+      if (rest <= 0) return absl::DataLossError("a merged constant has fewer bytes than its dims ask for");
+      const int64_t direct = std::min({count, part.row - in_row_, rest, kJoinedBlock});
+      if (direct >= kDirect) {
+        RETURN_IF_ERROR(ReadPart(&part, direct, to));
+        take = direct;
       } else {
-        return absl::FailedPreconditionError(
-            fmt::format("the elements of {} cannot be found for a model in memory", Describe(model_, tensor)));
+        part.block.resize(static_cast<size_t>(std::min(kJoinedBlock, rest)));
+        part.used = 0;
+        RETURN_IF_ERROR(ReadPart(&part, static_cast<int64_t>(part.block.size()), part.block.data()));
       }
-      part.at += size;
     }
-    const int64_t take = std::min({count, part.row - in_row_, static_cast<int64_t>(part.block.size() - part.used)});
-    std::memcpy(to, part.block.data() + part.used, static_cast<size_t>(take));
-    part.used += static_cast<size_t>(take);
+    if (take == 0) {
+      take = std::min({count, part.row - in_row_, static_cast<int64_t>(part.block.size() - part.used)});
+      std::memcpy(to, part.block.data() + part.used, static_cast<size_t>(take));
+      part.used += static_cast<size_t>(take);
+    }
     in_row_ += take;
     to += take;
     count -= take;

@@ -41,13 +41,6 @@ std::optional<uint64_t> ScaleBits(double scale) {
   return bits.has_value() ? std::optional<uint64_t>(*bits | (uint64_t{1} << 46)) : std::nullopt;
 }
 
-// Which of the two nodes is made: that of the stock parser wherever the model's opset has it.
-std::string Int8Op(const Workspace& workspace) {
-  const Target& target = *workspace.target();
-  const int64_t opset = workspace.model().OpsetVersion();
-  return target.HasNode(kPluginOp) && target.AliasOpset({kInt8Op}, opset) < opset ? kPluginOp : kInt8Op;
-}
-
 template <typename T>
 const Value* Numbers(Workspace& workspace, const Node& at, DataType type, const std::vector<T>& numbers, std::string_view word) {
   return RowOfNumbers(workspace, at, type, {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(T)}, word);
@@ -239,6 +232,12 @@ const QuantisedTensor* CodesOfFactor(const CodeWriter& writer, const Value* fact
 }
 
 }  // namespace
+
+std::string Int8Op(const Workspace& workspace) {
+  const Target& target = *workspace.target();
+  const int64_t opset = workspace.model().OpsetVersion();
+  return target.HasNode(kPluginOp) && target.AliasOpset({kInt8Op}, opset) < opset ? kPluginOp : kInt8Op;
+}
 
 void NoteNames(CodeWriter& writer, const std::vector<std::string>& ops) {
   const Workspace& workspace = writer.workspace();

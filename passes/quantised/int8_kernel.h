@@ -18,6 +18,9 @@ struct Int8Product {
   const Value* bias = nullptr;  // constant int32, in units of both scales
 };
 
+// The node of such a product that is made: that of the stock parser wherever the model's opset has it, or that of our plugin.
+std::string Int8Op(const Workspace& workspace);
+
 // Kernels that were taken, by the names of their nodes: the model is written at an opset that has them
 // (CodeWriter::highest_opset).
 void NoteNames(CodeWriter& writer, const std::vector<std::string>& ops);

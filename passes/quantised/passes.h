@@ -9,5 +9,7 @@ namespace ascend_fuse {
 class Workspace;
 
 absl::Status WriteQuantised(Workspace& workspace);
+// What makes int8 of a norm becomes one node of our plugin with it.
+absl::Status QuantiseNorms(Workspace& workspace);
 
 }  // namespace ascend_fuse

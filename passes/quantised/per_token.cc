@@ -13,11 +13,10 @@ namespace ascend_fuse {
 namespace {
 
 constexpr char kRows[] = "npu.NPUDynamicQuant";
-constexpr char kProduct[] = "npu.QuantBatchMatMul";
 constexpr char kSource[] = "hicann/ops-nn:quant/dynamic_quant/docs/aclnnDynamicQuant_en.md";
 
 // The node computes what the target takes; the refusal else.
-KernelTry Judged(Workspace& workspace, const Value* value, const char* op) {
+KernelTry Judged(Workspace& workspace, const Value* value, const std::string& op) {
   const Answer answer = workspace.target()->Check(CallOf(*value->producer, workspace.facts(), op), &workspace.facts().dims());
   if (!answer.legal) return KernelTry::Refused(answer.code, answer.because, answer.source);
   KernelTry taken;
@@ -63,7 +62,8 @@ absl::StatusOr<KernelTry> Emit(CodeWriter& writer, const Node* node, const Int8P
     scales.push_back(static_cast<float>(weight.ScaleOf(i)));
   NewNode plan;
   plan.domain = "npu";
-  plan.op_type = "QuantBatchMatMul";
+  const std::string op = Int8Op(workspace);
+  plan.op_type = op.substr(op.find('.') + 1);
   plan.name = fmt::format("{}_int8", Label(*node));
   plan.inputs = {kept->rows,
                  turned,
@@ -75,7 +75,7 @@ absl::StatusOr<KernelTry> Emit(CodeWriter& writer, const Node* node, const Int8P
   plan.attributes = {Attribute::Int("dtype", 1), Attribute::Int("transpose_x2", 1)};
   NodeInserter inserter(workspace, *node);
   const Value* y = inserter.Insert(plan);
-  KernelTry taken = Judged(workspace, y, kProduct);
+  KernelTry taken = Judged(workspace, y, op);
   if (!taken.taken) return taken;
   if (writer.Rank(kept->source) != 2) {
     const int64_t rank = writer.Rank(kept->source);
@@ -100,7 +100,7 @@ const Value* PerToken(CodeWriter& writer, const Node* node, const Int8Product& p
   KernelTry answer =
       made.ok() ? *std::move(made) : KernelTry::Refused("weight-not-taken", std::string(made.status().message()), kSource);
   if (answer.taken) {
-    NoteNames(writer, {kProduct, kRows});
+    NoteNames(writer, {answer.op, kRows});
   } else {
     workspace.rewriter().RollBack(before);
     kept->rows = as_it_was.rows;

@@ -150,6 +150,21 @@ def test_codes_round_half_to_even_and_saturate() -> None:
         evaluate("NPUQuantize", [x, np.ones(1, np.float32)], {})  # the parser would take it for uint8
 
 
+def test_norms_of_a_sum_as_codes() -> None:
+    half = np.array([[3.0, -4.0], [0.0, 0.0]], np.float16)
+    ones, scales = np.ones(2, np.float16), np.full(2, 0.01, np.float32)
+    codes, _, total = evaluate("NPUAddRmsNormQuant", [half, half, ones, scales, None, np.full(2, 3, np.int32)], {"epsilon": 1e-6}, 3)
+    close(codes, [[88, -110], [3, 3]])  # 6 and -8 over the root of 50
+    close(total, 2 * half)
+    codes, _, total, scale, _ = evaluate("NPUAddRmsNormDynamicQuant", [half, half, ones], {"epsilon": 1e-6}, 5)
+    close(codes, [[95, -127], [0, 0]])
+    close(scale, np.array([8 / np.sqrt(50) / 127, 0], np.float32))
+    with pytest.raises(ContractError, match="each column"):
+        evaluate("NPUAddRmsNormQuant", [half, half, ones, scales[:1]], {})
+    with pytest.raises(ContractError, match="one type"):
+        evaluate("NPUAddRmsNormQuant", [half, half.astype(np.float32), ones, scales], {})
+
+
 BNSD = {"num_heads": 4, "num_key_value_heads": 2, "input_layout": b"BNSD", "scale_value": 0.3, "pre_tokens": 2**31 - 1, "next_tokens": 2**31 - 1}
 
 

@@ -87,6 +87,9 @@ CASES = {
     "add_rms_norm": (
         "NPUAddRmsNormWithEpsilon", {"epsilon": 0.5}, [(3, 8), (3, 8), (8,)], 3,
         lambda a, b, g: {0: norm(a + b, 0.5, False) * g, 2: a + b}),
+    "add_rms_norm_of_rows": (
+        "NPUAddRmsNormDynamicQuant", {"epsilon": 0.5}, [(3, 8), (3, 8), (8,)], 5,
+        lambda a, b, g: {2: a + b, 3: np.abs(norm(a + b, 0.5, False) * g).max(axis=-1) / 127}),
     "layer_norm": (
         "NPULayerNormV4", {"epsilon": 0.5}, [(3, 8), "shape", (8,), (8,)], 1,
         lambda x, g, s: {0: norm(x, 0.5, True) * g + s}),

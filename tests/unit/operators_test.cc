@@ -101,7 +101,7 @@ TEST(OperatorsTest, EveryOperatorIsMadeAndMatched) {
       EXPECT_FALSE(rules.made.contains(op.name)) << op.name << " is made";
       continue;
     }
-    // The pass write_quantised makes them, out of bits that no rule reads.
+    // The passes write_quantised and quantise_norms make them, out of bits and nodes that no rule reads.
     const std::set<std::string> of_pass = {"npu.WeightQuantBatchMatmulV2",
                                            "npu.QuantBatchMatMul",
                                            "npu.NPUQuantize",
@@ -109,7 +109,9 @@ TEST(OperatorsTest, EveryOperatorIsMadeAndMatched) {
                                            "npu.AscendQuant",
                                            "npu.AscendDequant",
                                            "npu.NPUQuantBatchMatMul",
-                                           "npu.NPUWeightQuantBatchMatmulTurned"};
+                                           "npu.NPUWeightQuantBatchMatmulTurned",
+                                           "npu.NPUAddRmsNormQuant",
+                                           "npu.NPUAddRmsNormDynamicQuant"};
     const bool by_pass = of_pass.contains(op.name);
     EXPECT_NE(rules.made.contains(op.name), by_pass) << op.name << " is made by no rule";
     // GroupNorm has no parser anywhere: it is made to hear why, and never stays.
@@ -345,9 +347,16 @@ TEST(OperatorsTest, InferenceOfNorms) {
     k, mean4, rstd4 = npu.NPULayerNormV4 (x, n)
     p, mean5, rstd5, sum5 = npu.NPUAddLayerNorm (x, x2, gamma, gamma)
     alias, rstd6 = NPURmsNorm (x, gamma)
+    q, q2, sum6 = npu.NPUAddRmsNormQuant (x, x2, gamma, gamma)
+    rows, rows2, sum7, scale1, scale2 = npu.NPUAddRmsNormDynamicQuant (x, x2, gamma)
   })");
   EXPECT_EQ(m["y"], "float16[b, s, 64]");
   EXPECT_EQ(m["rstd"], "float[b, s, 1]");
+  EXPECT_EQ(m["q"], "int8[b, s, 64]");
+  EXPECT_EQ(m["q2"], "int8[1]");
+  EXPECT_EQ(m["sum6"], "float16[b, s, 64]");
+  EXPECT_EQ(m["rows"], "int8[b, s, 64]");
+  EXPECT_EQ(m["scale1"], "float[b, s]");
   EXPECT_EQ(m["w"], "float16[4, 4, s]");
   EXPECT_EQ(m["rstd_w"], "float[4, 1, 1]");
   EXPECT_EQ(m["a"], "float16[b, s, 64]");

@@ -117,6 +117,26 @@ def _add_rms_norm(read_epsilon: bool) -> Callable[..., list[Array]]:
     return run
 
 
+def _add_rms_norm_quant(inputs: list[Array | None], attributes: Attributes) -> list[Array]:
+    """The norm of a sum by one scale and one zero point for each column. It is rounded to the type of x before, as the kernels
+    of A2, A3 and 310P do."""
+    x1, x2, gamma, scales, second, zeros = (at(inputs, i) for i in range(6))
+    require(scales.dtype == np.float32 and scales.shape == gamma.shape and second is None, "a scale of float32 for each column")
+    require(zeros is None or (zeros.dtype == np.int32 and zeros.shape == gamma.shape), "a zero point of int32 for each column")
+    y, _, total = _add_rms_norm(True)([x1, x2, gamma], attributes)
+    codes = np.rint(y.astype(np.float32) / scales + (0 if zeros is None else zeros.astype(np.float32)))
+    return [np.clip(codes, -128, 127).astype(np.int8), np.zeros(1, np.int8), total]
+
+
+def _add_rms_norm_dynamic_quant(inputs: list[Array | None], attributes: Attributes) -> list[Array]:
+    """Each row of the norm of a sum by its own range. Neither is rounded before."""
+    x1, x2, gamma = inputs
+    require(x1.shape == x2.shape and x1.dtype == x2.dtype, "AddRmsNormDynamicQuant adds values of one shape and type")
+    total = x1.astype(np.float32) + x2.astype(np.float32)
+    codes, scale = _dynamic_quant([_rms(total, gamma, attributes.get("epsilon", 1e-6))[0]], {})
+    return [codes, np.zeros(1, np.int8), total.astype(x1.dtype), scale, np.zeros(1, np.float32)]
+
+
 def _layer(x: Array, axes: tuple[int, ...], gamma: Array | None, beta: Array | None, epsilon: float) -> list[Array]:
     mean = np.mean(wide(x), axis=axes, keepdims=True)
     rstd = 1.0 / np.sqrt(np.mean((wide(x) - mean) ** 2, axis=axes, keepdims=True) + epsilon)
@@ -532,6 +552,7 @@ NODES: dict[str, Callable[..., list[Array]]] = {
     "NPUWeightQuantBatchMatmulV2": _weight_quant_batch_matmul, "NPUQuantize": _quantize, "NPUDynamicQuant": _dynamic_quant, "AscendQuant": _ascend_quant,
     "AscendDequant": _ascend_dequant, "AscendAntiQuant": _ascend_anti_quant,
     "NPURmsNorm": _rms_norm(False), "NPURmsNormWithEpsilon": _rms_norm(True), "NPUAddRmsNorm": _add_rms_norm(False),
+    "NPUAddRmsNormQuant": _add_rms_norm_quant, "NPUAddRmsNormDynamicQuant": _add_rms_norm_dynamic_quant,
     "NPUAddRmsNormWithEpsilon": _add_rms_norm(True), "NPULayerNormV4": _layer_norm_v4,
     "NPUAddLayerNorm": _add_layer_norm, "NPUGroupNormSilu": _group_norm(True), "NPUGroupNorm": _group_norm(False),
     "NPUFastGelu": _elementwise(fast_gelu), "NPUGelu": _elementwise(gelu_tanh), "NPUGeluV2": _gelu_v2,
