@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "ir/constant_tensor.h"
 #include "ir/infer/movement_of.h"
 #include "ir/status_macros.h"
-#include "patterns/analysis/constant_tensor.h"
 #include "patterns/analysis/mask.h"
 #include "patterns/analysis/renormalized.h"
 #include "patterns/analysis/score_variants.h"
