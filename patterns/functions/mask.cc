@@ -11,6 +11,7 @@
 #include "patterns/analysis/empty_rows.h"
 #include "patterns/analysis/mask.h"
 #include "patterns/analysis/mask_form.h"
+#include "patterns/analysis/zero_rows.h"
 #include "patterns/functions/attention_masks.h"
 #include "patterns/functions/constructs.h"
 #include "patterns/terms/node_builder.h"
@@ -74,6 +75,24 @@ absl::Status CheckRows(const FunctionContext& context, const Value* q, const Val
   return absl::OkStatus();
 }
 
+// Refuses where something after the attention divides by rows of zeros: NaN of queries that are padding reaches all others in
+// the next attention, whatever its mask takes out.
+absl::Status CheckZeros(const FunctionContext& context, const Value* q, const Value* k) {
+  for (const Use& use : LiveUses(*q)) {
+    const Node& attention = *use.user;
+    if (Domain(attention) != "ascend_fuse" || OpType(attention) != "Attention") continue;
+    if (attention.input(0) != q || attention.input(1) != k) continue;
+    const auto division = FindZeroDivision(context, *attention.output(0));
+    if (!division.has_value()) continue;
+    return FinalWord(
+        fmt::format("queries that keep no key are 0 after the kernel, and {}, computed by {}, {}: rows of zeros become "
+                    "infinity or NaN there, which all queries read in the next attention",
+                    ValueName(*division->node->output(0)), OpType(*division->node), division->how),
+        "row-without-key");
+  }
+  return absl::OkStatus();
+}
+
 // A key is masked where any of the masks says so.
 absl::StatusOr<Term> AnyMasks(const FunctionContext& context, const Value* q, const Value* k, const ScoreParts& parts) {
   Term masked = Term::Absent();
@@ -98,6 +117,7 @@ absl::StatusOr<Term> WholeMaskOf(const FunctionContext& context, const Value* q,
   const bool only = parts.masks.size() == 1 && parts.drops.empty() && parts.biases.empty();
   if (guard != 0 && only && mask == parts.masks[0] && IsZeroThere(context, parts.masks[0])) return masked;
   RETURN_IF_ERROR(CheckRows(context, q, k, parts, kZeroThere));
+  RETURN_IF_ERROR(CheckZeros(context, q, k));
   for (size_t i = 0; i < parts.masks.size() + parts.drops.size(); ++i) NoteEmptyRows(context, kZeroThere);
   return masked;
 }

@@ -1,0 +1,135 @@
+#include "patterns/analysis/zero_rows.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "fmt/format.h"
+#include "ir/attribute.h"
+#include "ir/infer/movement_of.h"
+#include "ir/movement/axis.h"
+
+namespace ascend_fuse {
+namespace {
+
+constexpr float kSmallestHalf = 0x1p-25F;  // up to here, float16 rounds to 0
+constexpr size_t kMostValues = 256;        // that are looked at: a sum of a residual is near
+
+// f (0) is 0.
+constexpr std::array<std::string_view, 24> kZeroOfZero = {
+    "Abs",       "Asinh", "Atan", "Cast", "Ceil",  "Dropout", "Elu",  "Erf", "Floor",    "Gelu", "HardSwish", "Identity",
+    "LeakyRelu", "Mish",  "Neg",  "Relu", "Round", "Selu",    "Sign", "Sin", "Softsign", "Sqrt", "Swish",     "Tanh"};
+constexpr std::array<std::string_view, 6> kSums = {"ReduceL1",   "ReduceL2",  "ReduceMax",
+                                                   "ReduceMean", "ReduceSum", "ReduceSumSquare"};
+
+template <size_t N>
+bool IsAmong(const std::array<std::string_view, N>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+class ZeroRows {
+ public:
+  explicit ZeroRows(const FunctionContext& context) : facts_(*context.facts) {}
+
+  std::optional<ZeroDivision> Follow(const Value& value) {
+    Add(&value);
+    for (size_t i = 0; i < values_.size() && values_.size() < kMostValues; ++i) {
+      for (const Use& use : LiveUses(*values_[i])) {
+        if (use.user->graph != value.graph) continue;
+        if (auto division = Look(*use.user, *values_[i]); division.has_value()) return division;
+      }
+    }
+    return std::nullopt;
+  }
+
+ private:
+  void Add(const Value* value) {
+    if (value != nullptr && zero_.insert(value).second) values_.push_back(value);
+  }
+
+  bool IsZero(const Value* value) const {
+    if (value == nullptr || zero_.contains(value)) return true;
+    const Fact& fact = facts_.Of(value);
+    return fact.is_splat && std::abs(fact.splat) <= kSmallestHalf;
+  }
+
+  // What the node makes of a row of zeros: its outputs are zero too, it divides, or neither.
+  std::optional<ZeroDivision> Look(const Node& node, const Value& zero) {
+    if (const MovementKind kind = KindOf(facts_, node); kind != MovementKind::kNone) {
+      if (node.input(0) == &zero && IsOfOneOperand(kind)) {
+        for (const Value* output : node.outputs()) Add(output);
+      }
+      return std::nullopt;
+    }
+    if (node.domain != NameId::kEmpty) {
+      if (KeepsOwn(node, zero)) Add(node.output(0));
+      return std::nullopt;
+    }
+    if (auto division = Divides(node, zero); division.has_value()) return division;
+    if (Keeps(node, zero)) Add(node.output(0));
+    return std::nullopt;
+  }
+
+  // Of a construct that was recognised.
+  static bool KeepsOwn(const Node& node, const Value& zero) {
+    if (Domain(node) != "ascend_fuse") return false;
+    const std::string_view op = OpType(node);
+    if (op == "Glu") return node.input(1) == &zero || StringAttribute(node, "activation").value_or("") != "sigmoid";
+    return (op == "Rotary" || op == "QuickGelu" || op == "DoubledGelu") && node.input(0) == &zero;
+  }
+
+  std::optional<ZeroDivision> Divides(const Node& node, const Value& zero) const {
+    const std::string_view op = OpType(node);
+    const bool first = node.input(0) == &zero;
+    if (op == "Div" && node.input(1) == &zero) return ZeroDivision{&node, "divides by them"};
+    if ((op == "Reciprocal" || op == "Log") && first) return ZeroDivision{&node, "has no number for 0"};
+    if (op == "Pow" && first) {
+      const Fact& exponent = facts_.Of(node.input(1));
+      if (exponent.is_splat && exponent.splat < 0) return ZeroDivision{&node, "has no number for 0"};
+    }
+    if ((op == "RMSNormalization" || op == "LayerNormalization") && first) {
+      const float epsilon = FloatAttribute(node, "epsilon").value_or(1e-5F);
+      if (epsilon <= kSmallestHalf) return ZeroDivision{&node, fmt::format("has an epsilon of {:g}", epsilon)};
+    }
+    return std::nullopt;
+  }
+
+  bool Keeps(const Node& node, const Value& zero) const {
+    const std::string_view op = OpType(node);
+    const bool first = node.input(0) == &zero;
+    if (op == "Mul") return true;
+    if (op == "Add" || op == "Sub" || op == "Sum") {
+      return std::all_of(node.inputs().begin(), node.inputs().end(), [&](const Use& use) { return IsZero(use.value); });
+    }
+    if (op == "Where") return !(node.input(0) == &zero) && IsZero(node.input(1)) && IsZero(node.input(2));
+    if (!first) return false;
+    if (op == "Div" || op == "MatMul" || op == "Einsum" || op == "RMSNormalization") return true;
+    if (op == "Pow") return facts_.Of(node.input(1)).is_splat && facts_.Of(node.input(1)).splat > 0;
+    if (op == "Gemm" || op == "LayerNormalization") return IsZero(node.input(2));
+    if (IsAmong(kSums, op)) return IsOverChannels(node);
+    return IsAmong(kZeroOfZero, op);
+  }
+
+  // Whether a reduction is along rows.
+  bool IsOverChannels(const Node& node) const {
+    const auto axes = IntsParameter(facts_, node, "axes", 1);
+    const Fact& operand = facts_.Of(node.input(0));
+    return axes.has_value() && axes->size() == 1 && operand.has_rank &&
+           NormalizeAxis((*axes)[0], operand.rank()) == static_cast<int64_t>(operand.rank()) - 1;
+  }
+
+  const Facts& facts_;
+  std::vector<const Value*> values_;  // zero where the rows are, in the order in which they were found
+  absl::flat_hash_set<const Value*> zero_;
+};
+
+}  // namespace
+
+std::optional<ZeroDivision> FindZeroDivision(const FunctionContext& context, const Value& value) {
+  return ZeroRows(context).Follow(value);
+}
+
+}  // namespace ascend_fuse
