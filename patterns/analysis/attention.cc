@@ -106,8 +106,8 @@ absl::Status NoLogarithm(const Product& product, std::vector<const Node*>* reach
     if (node == nullptr || !IsOp(*node, "LogSoftmax") || node->input(0) == nullptr) continue;
     reached->insert(reached->end(), {product.node, node});
     if (node->input(0)->producer != nullptr) reached->push_back(node->input(0)->producer);
-    return At(node, No(fmt::format("{} is the LogSoftmax of {}, and the weights of an attention are the Softmax", ValueName(*operand),
-                                   ValueName(*node->input(0)))));
+    return At(node, No(fmt::format("{} is the LogSoftmax of {}, and the weights of an attention are the Softmax",
+                                   ValueName(*operand), ValueName(*node->input(0)))));
   }
   return absl::OkStatus();
 }

@@ -9,7 +9,8 @@ namespace ascend_fuse::backwards {
 bool Builder::Makes(const Rule& rule, const Pattern& pattern, const Expression** emission) {
   if (rule.emit.empty()) return false;
   // What moves data after another operator: the pattern means the movement.
-  if (pattern.domain.empty() && (pattern.name == "Reshape" || pattern.name == "Concat")) return false;
+  if (pattern.domain.empty() && (pattern.name == "Reshape" || pattern.name == "Concat" || pattern.name == "Transpose"))
+    return false;
   for (const Condition& condition : rule.where) {
     if (Calls(condition.left, "never")) return false;
   }
