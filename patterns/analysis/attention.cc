@@ -123,6 +123,9 @@ bool SumsAlong(const Product& product, int axis) {
   return product.summed[0].size() == 1;
 }
 
+// Whether the node may divide by a sum.
+bool IsDivision(const Node* node) { return node != nullptr && (IsOp(*node, "Div") || IsOp(*node, "Mul")); }
+
 // A product of exponentials, its first operand, that somebody divides by their sum.
 struct UndividedProduct {
   Product product;
@@ -188,9 +191,8 @@ class AttentionReader {
  private:
   absl::StatusOr<AttentionView> ReadParts() {
     std::optional<Product> weighted = FindProduct(context_, y_);
-    const Node* last = y_->producer;
-    if (last != nullptr && (IsOp(*last, "Div") || IsOp(*last, "Mul"))) {
-      ASSIGN_OR_RETURN(const UndividedProduct found, FindUndividedProduct(context_, *last, &reached_));
+    if (IsDivision(y_->producer)) {
+      ASSIGN_OR_RETURN(const UndividedProduct found, FindUndividedProduct(context_, *y_->producer, &reached_));
       return ReadWeighted(found.product, 0, false, found.softmax);
     }
     const bool reshaped = !weighted.has_value();
