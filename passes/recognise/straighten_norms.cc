@@ -145,7 +145,10 @@ class Straightener {
     const auto units = MovedUnits(facts().dims(), dims, facts().Of(value).shape);
     if (!units.has_value()) return std::nullopt;
     const Order whole = After(*units, order);
-    if (!drops) return Straight(source, whole, step + 1);
+    if (!drops) {
+      const Value* straight = Straight(source, whole, step + 1);
+      return straight == source && IsUnchanged(*units) ? value : straight;  // a copy is not in the way
+    }
     if (IsUnchanged(whole) && Straight(reduction->input(0), whole, step + 1) == reduction->input(0)) return value;
     return Reduction(*reduction, whole, step + 1);
   }
