@@ -103,7 +103,7 @@ class Straightener {
 
   const Value* Compute(const Value* value, const Order& order, int step) {
     const Node* node = value->producer;
-    if (node == nullptr || step > kMostSteps || made_.size() > kMostNodes || stops_.contains(value)) return Edge(value, order);
+    if (IsEdge(value, step)) return Edge(value, order);
     if (const auto moved = Moved(value, order, step); moved.has_value()) return *moved;
     if (!ReducedAxes(facts(), *node).empty() && IntAttribute(*node, "keepdims").value_or(1) == 1)
       return Reduction(*node, order, step);
@@ -111,6 +111,15 @@ class Straightener {
     const auto plan = Elementwise(*node, order, step);
     if (!plan.has_value()) return value;
     return Note(inserter_.Op(plan->op_type, plan->inputs, plan->attributes), value);
+  }
+
+  // Whether nothing is known of how the value is computed, or nothing is asked.
+  bool IsEdge(const Value* value, int step) const {
+    const Node* node = value->producer;
+    if (node == nullptr || step > kMostSteps || made_.size() > kMostNodes || stops_.contains(value)) return true;
+    const MovementKind kind = KindOf(facts(), *node);
+    const bool moves = kind == MovementKind::kPermutes || kind == MovementKind::kKeepsOrder;
+    return !moves && !IsElementwise(*node) && ReducedAxes(facts(), *node).empty();
   }
 
   const Value* Note(const Value* made, const Value* original) {
@@ -127,7 +136,9 @@ class Straightener {
       if (axes.size() != order.size()) return std::nullopt;
       Order of_result(axes.size());
       for (size_t i = 0; i < axes.size(); ++i) of_result[static_cast<size_t>(axes[i])] = static_cast<int>(i);
-      return Straight(movement->node->input(movement->only()->operand), After(of_result, order), step + 1);
+      const Value* source = movement->node->input(movement->only()->operand);
+      if (IsUnchanged(order) && IsEdge(source, step + 1)) return value;  // it is before the norm
+      return Straight(source, After(of_result, order), step + 1);
     }
     if (movement->kind != MovementKind::kKeepsOrder) return std::nullopt;
     const Value* source = movement->node->input(movement->only()->operand);
