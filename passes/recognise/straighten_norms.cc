@@ -81,11 +81,12 @@ class Straightener {
   Straightener(Workspace& workspace, const Node& root, absl::flat_hash_set<const Value*> stops)
       : workspace_(workspace), inserter_(workspace, root), root_(root), stops_(std::move(stops)) {}
 
-  // The root with straightened operands; nullopt where these are as they were.
+  // The root with straightened operands; nullopt where these are as they were, or cannot be straightened.
   std::optional<NewNode> Plan() {
     const Fact& fact = workspace_.facts().Of(root_.output());
     if (!fact.has_rank) return std::nullopt;
-    return Elementwise(root_, Unchanged(fact.shape.size()), 0);
+    std::optional<NewNode> plan = Elementwise(root_, Unchanged(fact.shape.size()), 0);
+    return failed_ ? std::nullopt : std::move(plan);
   }
 
   // What was made, with the value of the model that it is in another order.
@@ -103,7 +104,12 @@ class Straightener {
 
   const Value* Compute(const Value* value, const Order& order, int step) {
     const Node* node = value->producer;
-    if (node == nullptr || step > kMostSteps || made_.size() > kMostNodes || stops_.contains(value)) return Edge(value, order);
+    const Fact& fact = facts().Of(value);
+    if (!fact.has_rank || fact.shape.size() != order.size()) {
+      failed_ = failed_ || !IsUnchanged(order);
+      return value;
+    }
+    if (IsEdge(value, step)) return Edge(value, order);
     if (const auto moved = Moved(value, order, step); moved.has_value()) return *moved;
     if (!ReducedAxes(facts(), *node).empty() && IntAttribute(*node, "keepdims").value_or(1) == 1)
       return Reduction(*node, order, step);
@@ -111,6 +117,16 @@ class Straightener {
     const auto plan = Elementwise(*node, order, step);
     if (!plan.has_value()) return value;
     return Note(inserter_.Op(plan->op_type, plan->inputs, plan->attributes), value);
+  }
+
+  // Whether nothing is known of how the value is computed, or nothing is asked.
+  bool IsEdge(const Value* value, int step) const {
+    const Node* node = value->producer;
+    if (node == nullptr || node->graph != root_.graph || step > kMostSteps || made_.size() > kMostNodes) return true;
+    if (stops_.contains(value)) return true;
+    const MovementKind kind = KindOf(facts(), *node);
+    const bool moves = kind == MovementKind::kPermutes || kind == MovementKind::kKeepsOrder;
+    return !moves && !IsElementwise(*node) && ReducedAxes(facts(), *node).empty();
   }
 
   const Value* Note(const Value* made, const Value* original) {
@@ -127,7 +143,9 @@ class Straightener {
       if (axes.size() != order.size()) return std::nullopt;
       Order of_result(axes.size());
       for (size_t i = 0; i < axes.size(); ++i) of_result[static_cast<size_t>(axes[i])] = static_cast<int>(i);
-      return Straight(movement->node->input(movement->only()->operand), After(of_result, order), step + 1);
+      const Value* source = movement->node->input(movement->only()->operand);
+      if (IsUnchanged(order) && IsEdge(source, step + 1)) return value;  // it is before the norm
+      return Straight(source, After(of_result, order), step + 1);
     }
     if (movement->kind != MovementKind::kKeepsOrder) return std::nullopt;
     const Value* source = movement->node->input(movement->only()->operand);
@@ -145,7 +163,10 @@ class Straightener {
     const auto units = MovedUnits(facts().dims(), dims, facts().Of(value).shape);
     if (!units.has_value()) return std::nullopt;
     const Order whole = After(*units, order);
-    if (!drops) return Straight(source, whole, step + 1);
+    if (!drops) {
+      const Value* straight = Straight(source, whole, step + 1);
+      return straight == source && IsUnchanged(*units) ? value : straight;  // a copy is not in the way
+    }
     if (IsUnchanged(whole) && Straight(reduction->input(0), whole, step + 1) == reduction->input(0)) return value;
     return Reduction(*reduction, whole, step + 1);
   }
@@ -189,7 +210,7 @@ class Straightener {
   // An operand that is broadcast to as many axes as `order` has.
   const Value* Operand(const Value* value, const Order& order, int step) {
     const Fact& fact = facts().Of(value);
-    if (!fact.has_rank || fact.shape.size() == order.size()) return Straight(value, order, step);
+    if (!fact.has_rank || fact.shape.size() >= order.size()) return Straight(value, order, step);
     if (std::all_of(fact.shape.begin(), fact.shape.end(), [](Dim dim) { return dim.is(1); })) return value;
     const size_t missing = order.size() - fact.shape.size();
     bool stay = true;
@@ -236,6 +257,7 @@ class Straightener {
   const absl::flat_hash_set<const Value*> stops_;
   absl::flat_hash_map<const Value*, const Value*> made_;
   absl::flat_hash_map<std::pair<const Value*, Order>, const Value*> known_;
+  bool failed_ = false;  // the axes of something are not known
 };
 
 class NormStraightener {

@@ -106,8 +106,8 @@ absl::Status NoLogarithm(const Product& product, std::vector<const Node*>* reach
     if (node == nullptr || !IsOp(*node, "LogSoftmax") || node->input(0) == nullptr) continue;
     reached->insert(reached->end(), {product.node, node});
     if (node->input(0)->producer != nullptr) reached->push_back(node->input(0)->producer);
-    return At(node, No(fmt::format("{} is the LogSoftmax of {}, and the weights of an attention are the Softmax", ValueName(*operand),
-                                   ValueName(*node->input(0)))));
+    return At(node, No(fmt::format("{} is the LogSoftmax of {}, and the weights of an attention are the Softmax",
+                                   ValueName(*operand), ValueName(*node->input(0)))));
   }
   return absl::OkStatus();
 }
@@ -122,6 +122,9 @@ bool SumsAlong(const Product& product, int axis) {
   }
   return product.summed[0].size() == 1;
 }
+
+// Whether the node may divide by a sum.
+bool IsDivision(const Node* node) { return node != nullptr && (IsOp(*node, "Div") || IsOp(*node, "Mul")); }
 
 // A product of exponentials, its first operand, that somebody divides by their sum.
 struct UndividedProduct {
@@ -188,9 +191,8 @@ class AttentionReader {
  private:
   absl::StatusOr<AttentionView> ReadParts() {
     std::optional<Product> weighted = FindProduct(context_, y_);
-    const Node* last = y_->producer;
-    if (last != nullptr && (IsOp(*last, "Div") || IsOp(*last, "Mul"))) {
-      ASSIGN_OR_RETURN(const UndividedProduct found, FindUndividedProduct(context_, *last, &reached_));
+    if (IsDivision(y_->producer)) {
+      ASSIGN_OR_RETURN(const UndividedProduct found, FindUndividedProduct(context_, *y_->producer, &reached_));
       return ReadWeighted(found.product, 0, false, found.softmax);
     }
     const bool reshaped = !weighted.has_value();

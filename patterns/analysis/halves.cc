@@ -253,10 +253,6 @@ absl::StatusOr<Cut> CutSource(const FunctionContext& context, const Value* a, co
   for (const Value* source : CutFrom(context, a)) {
     const Fact& fact = context.facts->Of(source);
     if (fact.rank() < 2 || !fact.shape.back().is_number()) continue;
-    if (like != nullptr && context.facts->Of(like).rank() > fact.rank()) {
-      if (auto cut = CutOfHeads(context, a, b, source, {like, scale}); cut.has_value()) return *std::move(cut);
-      continue;
-    }
     if (like != nullptr) {
       const Fact& model = context.facts->Of(like);
       if (model.rank() != fact.rank() || !model.shape.back().is_number() ||
@@ -312,6 +308,10 @@ absl::StatusOr<Cut> CutSource(const FunctionContext& context, const Value* a, co
       why = ChannelsNotProved(fmt::format("{} begins with channel {} of {} and {} with channel {}: neither halves nor pairs",
                                           ValueName(*a), p[0].index, ValueName(*source), ValueName(*b), q[0].index));
     }
+  }
+  for (const Value* source : CutFrom(context, a)) {
+    if (like == nullptr || context.facts->Of(like).rank() <= context.facts->Of(source).rank()) continue;
+    if (auto cut = CutOfHeads(context, a, b, source, {like, scale}); cut.has_value()) return *std::move(cut);
   }
   if (!why.ok()) return why;
   return ChannelsNotProved(fmt::format("{} and {} are not cut from the last axis of one value", ValueName(*a), ValueName(*b)));

@@ -275,6 +275,84 @@ bool BeforeRenormalizing(const FunctionContext& context, const AtomTable& atoms,
   return true;
 }
 
+// What takes part in a softmax beside the scores, as a sentence.
+std::string AddedToSum(const FunctionContext& context, const Value& added, const Value& weights) {
+  double number = 0;
+  const std::string what = Number(context, &added, &number) ? fmt::format("{:.6g}", number) : std::string(ValueName(added));
+  return fmt::format("{} is added to the sum of the exponentials of {} (a sink), and kernels of ATC take none", what,
+                     ValueName(weights));
+}
+
+// A refusal where the value is a function of the scores, element by element.
+absl::Status NoOtherFunction(const FunctionContext& context, const Value& value) {
+  const Node& node = *value.producer;
+  const Schema* schema = node.domain == NameId::kEmpty && node.input_count == 1 ? SchemaOf(node) : nullptr;
+  if (schema == nullptr || !schema->elementwise || !IsFloating(context, node.input(0))) return absl::OkStatus();
+  if (!LeadsToProduct(context, node.input(0))) return absl::OkStatus();
+  return No(
+      fmt::format("the scores are {}, the {} of {}: before the softmax an attention has no function of them but Tanh, "
+                  "which caps them",
+                  ValueName(value), OpType(node), ValueName(*node.input(0))));
+}
+
+// What is cut off after the softmax, as a sentence.
+std::string SinkOf(const JoinedColumn& joined) {
+  if (joined.column != nullptr) {
+    return fmt::format(
+        "{} takes part in the softmax beside the scores and is cut off after it (a sink), and kernels of ATC take none",
+        ValueName(*joined.column));
+  }
+  return fmt::format(
+      "what {} pads the scores with takes part in the softmax and is cut off after it (a sink), and kernels of ATC "
+      "take none",
+      ValueName(*joined.nodes.back()->output()));
+}
+
+// What a Clip does to the scores, as a sentence.
+std::string Clips(const FunctionContext& context, const Node& clip) {
+  double low = 0;
+  double high = 0;
+  const bool below = Number(context, clip.input(1), &low);
+  const bool above = Number(context, clip.input(2), &high);
+  std::string bounds = below && above ? fmt::format(" to {:.6g} ... {:.6g}", low, high)
+                       : below        ? fmt::format(" to at least {:.6g}", low)
+                       : above        ? fmt::format(" to at most {:.6g}", high)
+                                      : "";
+  return fmt::format("{} clips the scores{} before the softmax, and kernels do not", ValueName(*clip.output()), bounds);
+}
+
+// What a tensor of factors after a mask or a bias does to it, as a sentence; "" where there is none.
+std::string ScaledAfter(const Value& mask, const ScorePath& path) {
+  if (path.factors.empty()) return "";
+  return fmt::format("the scores are multiplied by {} after {}, which is scaled with them; kernels scale before the mask",
+                     ValueName(*path.factors.back().value), ValueName(mask));
+}
+
+// Whether scores of at most `fill` are dropped after all factors too: these are positive numbers of the file.
+bool DropsAfterFactors(const FunctionContext& context, double fill, const ScorePath& path) {
+  for (const ScoreFactor& factor : path.factors) {
+    const std::optional<Tensor> tensor = ConstantTensor(*factor.value);
+    if (!tensor.has_value() || !IsFloat(tensor->type)) return false;
+    const auto numbers = ReadFloats(*context.model, *tensor, kMostFactors);
+    if (!numbers.ok() || numbers->empty()) return false;
+    const auto [least, most] = std::minmax_element(numbers->begin(), numbers->end());
+    if (!(*least > 0) || !std::isfinite(*most)) return false;
+    fill *= factor.divides ? 1 / *most : *least;
+  }
+  return fill <= kMaskThreshold;
+}
+
+// A refusal where what follows the mask on the way of the scores must not.
+absl::Status MayAdd(const Value& mask, double factor, const ScorePath& path) {
+  if (path.softcap != 0) {
+    return Refuse(fmt::format("{} is applied to the scores before they are capped by tanh", ValueName(mask)),
+                  "attention-not-proved");
+  }
+  if (factor > 0) return absl::OkStatus();
+  return Refuse(fmt::format("the scores are multiplied by {:.6g} after {}, which inverts the mask", factor, ValueName(mask)),
+                "scale-behind-mask");
+}
+
 class ScoreReader {
  public:
   ScoreReader(const FunctionContext& context, AtomTable* atoms, const Atoms& keys, const Atoms& leading,
@@ -378,26 +456,11 @@ class ScoreReader {
       return No(fmt::format("one of the weights is cut off, and {} is not scores with one more joined", ValueName(*view->value)));
     }
     for (const Node* node : joined->nodes) Reach(node);
-    path->unfused = joined->column != nullptr
-                        ? fmt::format(
-                              "{} takes part in the softmax beside the scores and is cut off after it (a sink), and "
-                              "kernels of ATC take none",
-                              ValueName(*joined->column))
-                        : fmt::format(
-                              "what {} pads the scores with takes part in the softmax and is cut off after it (a sink), "
-                              "and kernels of ATC take none",
-                              ValueName(*joined->nodes.back()->output()));
+    path->unfused = SinkOf(*joined);
     path->keys = without_sink_;
     view->value = joined->scores;
     view->axes[cut_->axis] = without_sink_;
     return absl::OkStatus();
-  }
-
-  std::string AddedToSum(const Value& added, const Value& weights) const {
-    double number = 0;
-    const std::string what = Number(context_, &added, &number) ? fmt::format("{:.6g}", number) : std::string(ValueName(added));
-    return fmt::format("{} is added to the sum of the exponentials of {} (a sink), and kernels of ATC take none", what,
-                       ValueName(weights));
   }
 
   absl::StatusOr<ScorePath> BeforeSoftmax(const SoftmaxView& softmax, AxisView view, ScorePath path) {
@@ -413,7 +476,7 @@ class ScoreReader {
                       "value sums over",
                       ValueName(*view.value), softmax.axis));
     }
-    if (softmax.added != nullptr) path.unfused = AddedToSum(*softmax.added, *view.value);
+    if (softmax.added != nullptr) path.unfused = AddedToSum(context_, *softmax.added, *view.value);
     view.value = softmax.input;
     path.weight = view.factor;
     view.factor = 1;
@@ -514,17 +577,12 @@ class ScoreReader {
         continue;
       }
       if (IsOp(*node, "Clip") && node->input(0) != nullptr) {
-        if (path.unfused.empty()) path.unfused = Clips(*node);
+        if (path.unfused.empty()) path.unfused = Clips(context_, *node);
         RETURN_IF_ERROR(Continue(&view, node->input(0)));
         continue;
       }
       if (IsOp(*node, "Add") || IsOp(*node, "Sub")) return Sum(*node, view, path);
-      if (const Value* x = UnderFunction(*node); x != nullptr && LeadsToProduct(context_, x)) {
-        return No(
-            fmt::format("the scores are {}, the {} of {}: before the softmax an attention has no function of them but Tanh, "
-                        "which caps them",
-                        ValueName(*view.value), OpType(*node), ValueName(*x)));
-      }
+      RETURN_IF_ERROR(NoOtherFunction(context_, *view.value));
       absl::Status status =
           IsOp(*node, "Where") ? Replaced(*node, &view, &path)
           : IsOp(*node, "Mul") || IsOp(*node, "Div")
@@ -532,55 +590,6 @@ class ScoreReader {
               : No(fmt::format("the scores are {}, which is not part of an attention", DescribeProducer(*view.value)));
       if (!status.ok()) return status;
     }
-  }
-
-  // The operand of an elementwise function of one number; nullptr for any other node.
-  const Value* UnderFunction(const Node& node) const {
-    const Schema* schema = node.domain == NameId::kEmpty && node.input_count == 1 ? SchemaOf(node) : nullptr;
-    return schema != nullptr && schema->elementwise && IsFloating(context_, node.input(0)) ? node.input(0) : nullptr;
-  }
-
-  std::string Clips(const Node& clip) const {
-    double low = 0;
-    double high = 0;
-    const bool below = Number(context_, clip.input(1), &low);
-    const bool above = Number(context_, clip.input(2), &high);
-    std::string bounds = below && above ? fmt::format(" to {:.6g} ... {:.6g}", low, high)
-                         : below        ? fmt::format(" to at least {:.6g}", low)
-                         : above        ? fmt::format(" to at most {:.6g}", high)
-                                        : "";
-    return fmt::format("{} clips the scores{} before the softmax, and kernels do not", ValueName(*clip.output()), bounds);
-  }
-
-  // What a tensor of factors after a mask or a bias does to it, as a sentence; "" where there is none.
-  static std::string ScaledAfter(const Value& mask, const ScorePath& path) {
-    if (path.factors.empty()) return "";
-    return fmt::format("the scores are multiplied by {} after {}, which is scaled with them; kernels scale before the mask",
-                       ValueName(*path.factors.back().value), ValueName(mask));
-  }
-
-  // Whether scores of at most `fill` are dropped after all factors too: these are positive numbers of the file.
-  bool DropsAfterFactors(double fill, const ScorePath& path) const {
-    for (const ScoreFactor& factor : path.factors) {
-      const std::optional<Tensor> tensor = ConstantTensor(*factor.value);
-      if (!tensor.has_value() || !IsFloat(tensor->type)) return false;
-      const auto numbers = ReadFloats(*context_.model, *tensor, kMostFactors);
-      if (!numbers.ok() || numbers->empty()) return false;
-      const auto [least, most] = std::minmax_element(numbers->begin(), numbers->end());
-      if (!(*least > 0) || !std::isfinite(*most)) return false;
-      fill *= factor.divides ? 1 / *most : *least;
-    }
-    return fill <= kMaskThreshold;
-  }
-
-  static absl::Status MayAdd(const Value& mask, double factor, const ScorePath& path) {
-    if (path.softcap != 0) {
-      return Refuse(fmt::format("{} is applied to the scores before they are capped by tanh", ValueName(mask)),
-                    "attention-not-proved");
-    }
-    if (factor > 0) return absl::OkStatus();
-    return Refuse(fmt::format("the scores are multiplied by {:.6g} after {}, which inverts the mask", factor, ValueName(mask)),
-                  "scale-behind-mask");
   }
 
   // Add (x, m) and Sub (x, m): x is the operand that leads to the product of query and key.
@@ -633,7 +642,7 @@ class ScoreReader {
       }
       // A scale after it does nothing to what is dropped, a cap does.
       RETURN_IF_ERROR(MayAdd(*node.input(0), 1, *path));
-      if (path->unfused.empty() && !DropsAfterFactors(fill * view->factor, *path)) {
+      if (path->unfused.empty() && !DropsAfterFactors(context_, fill * view->factor, *path)) {
         path->unfused = ScaledAfter(*node.input(0), *path);
       }
       path->masks.push_back({i == 1 ? ScoreMask::Kind::kKeeps : ScoreMask::Kind::kDrops, node.input(0), view->axes});

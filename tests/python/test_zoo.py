@@ -309,7 +309,8 @@ def check_what_stays(before: onnx.ModelProto, after: onnx.ModelProto, report: di
             continue
         if converted(originals[node.name]):
             continue
-        if node.output[0].endswith("_ordered"):  # a projection whose weight has the channels in a rotation's order
+        # A projection whose weight has the channels in a rotation's order, and what reads its shape.
+        if any(name.endswith("_ordered") for name in (*node.output, *node.input)):
             continue
         copy = onnx.NodeProto()
         copy.CopyFrom(node)

@@ -5,11 +5,17 @@
 #include "tools/backwards/builder.h"
 
 namespace ascend_fuse::backwards {
+namespace {
+
+bool MovesData(const Pattern& pattern) {
+  return pattern.domain.empty() && (pattern.name == "Reshape" || pattern.name == "Concat" || pattern.name == "Transpose");
+}
+
+}  // namespace
 
 bool Builder::Makes(const Rule& rule, const Pattern& pattern, const Expression** emission) {
   if (rule.emit.empty()) return false;
-  // What moves data after another operator: the pattern means the movement.
-  if (pattern.domain.empty() && (pattern.name == "Reshape" || pattern.name == "Concat")) return false;
+  if (MovesData(pattern)) return false;  // after another operator: the pattern means the movement
   for (const Condition& condition : rule.where) {
     if (Calls(condition.left, "never")) return false;
   }

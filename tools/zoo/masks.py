@@ -20,7 +20,7 @@ FRAMEWORKS = {
     "paddle-llama": "causal_bottom_right", "paddle-swin": "bias",
     "torchtune": "causal_bottom_right", "olmo2": "causal_bottom_right+padding", "stablelm": "causal_bottom_right+padding",
     "nemotron": "causal_bottom_right+padding", "glm4": "causal_bottom_right+padding", "persimmon": "causal_bottom_right+padding",
-    "mpnet": "padding+bias", "deberta": "padding+query_padding+bias", "swinv2": "bias", "conformer": "bias",
+    "mpnet": "padding+bias", "deberta": "bias", "swinv2": "bias", "conformer": "bias",
     "x-transformers-rotary": "causal_bottom_right", "x-transformers-talking": "",
     # What one position may see is read from an input.
     "flax-causal": "explicit", "flax-gemma": "explicit", "flax-pairs": "explicit",

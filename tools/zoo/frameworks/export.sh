@@ -1,5 +1,5 @@
 #!/bin/sh
-# Exports the models of other frameworks into the zoo, each framework in an environment of its own: export.sh keras|jax|paddle [flags].
+# Exports the models of other frameworks and libraries into the zoo, each in an environment of its own: export.sh keras|jax|paddle|torch [flags].
 # Flags are those of the exporter, for example --only 'kerashub-*'. ZOO_BUILD names the folder of the packages; it is build/ if that is not set.
 set -eu
 

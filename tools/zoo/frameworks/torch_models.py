@@ -241,7 +241,8 @@ MODELS: dict[str, tuple[Callable[[], Built], tuple[str, ...]]] = {
                                 **of_layers(layer_norm=2, **GATED)), ("dy18",)),
     "mpnet": (hugging_face("MPNetConfig", "MPNetModel", [IDS, MASK], {**TEXT, "max_position_embeddings": 66},
                            **of_layers(layer_norm=2, **PLAIN_FEED)), ("ts17",)),
-    "deberta": (hugging_face("DebertaV2Config", "DebertaV2Model", [IDS, MASK], _deberta,
+    # Its mask takes queries out too, so that rows of padding mean nothing: none is given.
+    "deberta": (hugging_face("DebertaV2Config", "DebertaV2Model", [IDS], _deberta,
                              **of_layers(2, layer_norm=2, **PLAIN_FEED)), ("ts17",)),
     "marian": (hugging_face("MarianConfig", "MarianModel", [IDS, MASK, Input("decoder_input_ids", ("batch", 4), "ids", VOCAB)],
                             _marian, layer_norm=5, gelu=2, linear_activation=2, attention=3), ("ts17",)),
