@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
 #include "ir/onnx/encode.h"
 #include "ir/onnx/turned_codes.h"
@@ -55,16 +56,24 @@ void WriteRun(const CodesOfRun& run, Element* to, Encode encode) {
   constexpr int kNibbles = 16;
   constexpr int kBytes = 256;
   Element all[kBytes];
-  const auto fill = [&](int codes) {
-    const int lifted = run.is_signed ? codes / 2 : codes;  // codes from here on are negative
-    for (int code = 0; code < codes; ++code) {
-      all[code] = encode(static_cast<float>((code < lifted ? code : code - codes) - run.zero) * run.scale);
+  // A zero point is nearly always a whole number, which is taken off as one.
+  constexpr double kWhole = 1 << 15;
+  const bool is_whole = std::abs(run.zero) <= kWhole && run.zero == std::trunc(run.zero);
+  const int zero = is_whole ? static_cast<int>(run.zero) : 0;
+  const auto fill = [&]<int codes>(std::integral_constant<int, codes> /*how many*/) {
+    const int half =
+        run.is_signed ? codes / 2 : 0;  // codes from there on are negative: the number of code c is (c ^ half) - half
+    if (is_whole) {
+      for (int code = 0; code < codes; ++code) all[code] = encode(static_cast<float>((code ^ half) - half - zero) * run.scale);
+    } else {
+      for (int code = 0; code < codes; ++code)
+        all[code] = encode(static_cast<float>((code ^ half) - half - run.zero) * run.scale);
     }
   };
   const int64_t end = run.first + run.count;
   int64_t i = run.first;
   if (run.bits == 4) {
-    fill(kNibbles);
+    fill(std::integral_constant<int, kNibbles>());
     if (i % 2 != 0 && i < end) *to++ = all[run.packed[i++ / 2] >> 4];
     for (; i + 1 < end; i += 2) {
       const uint8_t byte = run.packed[i / 2];
@@ -75,7 +84,7 @@ void WriteRun(const CodesOfRun& run, Element* to, Encode encode) {
     return;
   }
   if (run.count >= kBytes) {
-    fill(kBytes);
+    fill(std::integral_constant<int, kBytes>());
     for (; i < end; ++i) *to++ = all[run.packed[i]];
     return;
   }

@@ -38,12 +38,17 @@ inline uint16_t HalfBits(float number) {
   const auto bits = std::bit_cast<uint32_t>(number);
   const auto sign = static_cast<uint16_t>(bits >> 16 & 0x8000);
   const uint32_t size = bits & 0x7FFFFFFF;
-  // All three, of which one is chosen: a loop of it has no branches.
-  const uint32_t beyond = size > kInfinite ? 0x7E00 : 0x7C00;
+  // All three, of which one is chosen by masks: a loop of it has no branches, and several are computed at once.
+  const auto where = [](bool holds) { return 0U - static_cast<uint32_t>(holds); };
+  const auto whole = static_cast<int32_t>(size);
+  const uint32_t is_nan = where(whole > static_cast<int32_t>(kInfinite));
+  const uint32_t is_beyond = where(whole >= static_cast<int32_t>(kBeyond));
+  const uint32_t is_small = where(whole < static_cast<int32_t>(kNormal));
   const uint32_t small = std::bit_cast<uint32_t>(std::bit_cast<float>(size) + 0.5F) - kHalf;
   const uint32_t normal = (size + kOtherBias + 0xFFF + (size >> 13 & 1)) >> 13;
-  const uint32_t finite = size < kNormal ? small : normal;
-  return static_cast<uint16_t>(sign | (size >= kBeyond ? beyond : finite));
+  const uint32_t finite = (small & is_small) | (normal & ~is_small);
+  const uint32_t beyond = 0x7C00U | (0x200U & is_nan);
+  return static_cast<uint16_t>(sign | (beyond & is_beyond) | (finite & ~is_beyond));
 }
 
 inline uint16_t BrainBits(float number) {
