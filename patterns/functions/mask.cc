@@ -88,7 +88,7 @@ absl::Status CheckZeros(const FunctionContext& context, const Value* q, const Va
         fmt::format("queries that keep no key are 0 after the kernel, and {}, computed by {}, {}: rows of zeros become "
                     "infinity or NaN there, which all queries read in the next attention",
                     ValueName(*division->node->output(0)), OpType(*division->node), division->how),
-        "row-without-key");
+        "zero-rows-divided");
   }
   return absl::OkStatus();
 }
