@@ -128,6 +128,13 @@ const Node* ReaderInPlaceOfProduct(const FunctionContext& context, const Node& s
   return reader;
 }
 
+bool IsReadBy(const Node& node, const std::vector<const Node*>& readers) {
+  return std::any_of(readers.begin(), readers.end(), [&](const Node* reader) {
+    return std::any_of(reader->inputs().begin(), reader->inputs().end(),
+                       [&](const Use& use) { return use.value != nullptr && use.value->producer == &node; });
+  });
+}
+
 NearMissRecord Record(const Node& anchor, const Failure& failure) {
   NearMissRecord record;
   record.rule = failure.rule->name;
@@ -353,11 +360,7 @@ class NearMisses {
   bool Consider(const Node* anchor, const Failure& failure, const Node* root) {
     const auto& covered = failure.covered;
     const bool covers = std::find(covered.begin(), covered.end(), anchor) != covered.end();
-    const bool beside = covered.size() >= 3 && std::any_of(covered.begin(), covered.end(), [&](const Node* node) {
-                          return std::any_of(node->inputs().begin(), node->inputs().end(), [&](const Use& use) {
-                            return use.value != nullptr && use.value->producer == anchor;
-                          });
-                        });
+    const bool beside = covered.size() >= 3 && IsReadBy(*anchor, covered);
     // A Sub alone tells nothing: what it is subtracted from and its product must be there too.
     if (!IsOwn(OpType(*anchor)) && ((!covers && !beside) || covered.size() < 3)) return false;
     const auto scaled = [&](const Node* node) { return IsScaled(workspace_.facts(), *anchor, *node); };

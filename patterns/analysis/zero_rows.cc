@@ -19,9 +19,9 @@ constexpr float kSmallestHalf = 0x1p-25F;  // up to here, float16 rounds to 0
 constexpr size_t kMostValues = 256;        // that are looked at: a sum of a residual is near
 
 // f (0) is 0.
-constexpr std::array<std::string_view, 24> kZeroOfZero = {
-    "Abs",       "Asinh", "Atan", "Cast", "Ceil",  "Dropout", "Elu",  "Erf", "Floor",    "Gelu", "HardSwish", "Identity",
-    "LeakyRelu", "Mish",  "Neg",  "Relu", "Round", "Selu",    "Sign", "Sin", "Softsign", "Sqrt", "Swish",     "Tanh"};
+constexpr std::array<std::string_view, 23> kZeroOfZero = {
+    "Abs",  "Asinh", "Atan", "Cast",  "Ceil", "Dropout", "Elu", "Erf",      "Floor", "Gelu",  "HardSwish", "LeakyRelu",
+    "Mish", "Neg",   "Relu", "Round", "Selu", "Sign",    "Sin", "Softsign", "Sqrt",  "Swish", "Tanh"};
 constexpr std::array<std::string_view, 6> kSums = {"ReduceL1",   "ReduceL2",  "ReduceMax",
                                                    "ReduceMean", "ReduceSum", "ReduceSumSquare"};
 

@@ -30,6 +30,7 @@ ALLOWED = {
     # Write the node anew: its attributes and inputs are those of its operator.
     "passes/layout/moving_nodes.cc": {"Concat", "Expand", "Gather", "Reshape", "Slice", "Split", "Transpose"},
     "passes/layout/head_writer.cc": {"Reshape", "Squeeze", "Transpose"},
+    "passes/quantised/quantise_norms.cc": {"Reshape"},
     "passes/legalise/convert_node.cc": {"Pad", "ScatterElements", "ScatterND", "Split"},
     "passes/legalise/adapters.cc": {"CenterCropPad", "ScatterElements", "ScatterND", "Split"},
     "passes/legalise/adapt_indices.cc": {"GatherElements", "GatherND", "ScatterElements"},
