@@ -42,7 +42,7 @@ the result to the next product or output. `tests/zoo/transposes.txt` has each mo
 that none has more.
 """
 TAIL = """
-Without a cache none is left. Models with their tokens first, [S, B, E], as those of `torch.nn.MultiheadAttention` and the pooling head
+Without a cache hardly any is left: a few in exports that split heads in another order than kernels read them. Models with their tokens first, [S, B, E], as those of `torch.nn.MultiheadAttention` and the pooling head
 of siglip, have the projections between their own Transposes computed with the batch first, so that these go too. With a
 cache the heads stand before the tokens, as the cache has them, and what is projected is brought there.
 """
@@ -152,8 +152,8 @@ def print_table(entries: list[dict[str, Any]], found: list[list[Count]]) -> None
             row.update({"attentions": 1, "before": count.before, "after": count.after, count.layout: 1})
             row["none"] += count.before + count.after == 0
     print(HEAD)
-    columns = ("attentions", "BSND", "BNSD_BSND", "BNSD", "none", "before", "after")
-    print("| exports | dims | attentions | BSND | BNSD_BSND | BNSD | without any Transpose | Transposes before | after |")
+    columns = ("attentions", "BSH", "BSND", "BNSD_BSND", "BNSD", "none", "before", "after")
+    print("| exports | dims | attentions | BSH | BSND | BNSD_BSND | BNSD | without any Transpose | Transposes before | after |")
     print("|---|---|" + "---:|" * len(columns))
     for key, row in sorted(table.items()):
         print("| " + " | ".join([*key, *(str(row[column]) for column in columns)]) + " |")
