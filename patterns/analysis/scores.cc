@@ -9,6 +9,7 @@
 #include "fmt/format.h"
 #include "ir/constant_tensor.h"
 #include "ir/infer/movement_of.h"
+#include "ir/schema.h"
 #include "ir/status_macros.h"
 #include "patterns/analysis/mask.h"
 #include "patterns/analysis/renormalized.h"
