@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/container/node_hash_map.h"
+#include "fmt/format.h"
 #include "ir/infer/movement_of.h"
 #include "ir/schema.h"
 #include "passes/core/module_path.h"

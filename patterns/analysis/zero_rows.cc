@@ -11,6 +11,7 @@
 #include "ir/attribute.h"
 #include "ir/infer/movement_of.h"
 #include "ir/movement/axis.h"
+#include "patterns/terms/term.h"
 
 namespace ascend_fuse {
 namespace {
