@@ -83,24 +83,23 @@ void TurnNibbles(const CodeRows& from, int64_t first, int64_t count, bool lower,
 
 namespace {
 
-template <typename Element>
-void TurnElements(const CodeRows& from, int64_t first, int64_t count, Element zero, Element* to) {
-  constexpr int64_t kPlaces = 64 / static_cast<int64_t>(sizeof(Element));  // a line of a cache
-  constexpr int64_t kRows = 4 * kPlaces;                                   // some lines, one after another
-  Element tile[kPlaces][kRows];
-  Element codes[kPlaces];
+// `make` gives what is written for an element; `kRows` of those are written one after another.
+template <typename From, int64_t kRows, typename To, typename Make>
+void TurnElements(const CodeRows& from, int64_t first, int64_t count, To* to, const Make& make) {
+  constexpr int64_t kPlaces = 64 / static_cast<int64_t>(sizeof(From));  // a line of a cache
+  To tile[kPlaces][kRows];
+  From elements[kPlaces];
   for (int64_t begin = 0; begin < from.rows; begin += kRows) {
     const int64_t rows = std::min(kRows, from.rows - begin);
     for (int64_t place = 0; place < count; place += kPlaces) {
       const int64_t places = std::min(kPlaces, count - place);
       for (int64_t row = 0; row < rows; ++row) {
-        const char* const bytes =
-            from.bytes + (begin + row) * from.stride + (first + place) * static_cast<int64_t>(sizeof(Element));
-        std::memcpy(codes, bytes, static_cast<size_t>(places) * sizeof(Element));
-        for (int64_t i = 0; i < places; ++i) tile[i][row] = static_cast<Element>(codes[i] - zero);
+        const char* const bytes = from.bytes + (begin + row) * from.stride + (first + place) * static_cast<int64_t>(sizeof(From));
+        std::memcpy(elements, bytes, static_cast<size_t>(places) * sizeof(From));
+        for (int64_t i = 0; i < places; ++i) tile[i][row] = make(elements[i]);
       }
       for (int64_t i = 0; i < places; ++i) {
-        std::memcpy(to + (place + i) * from.rows + begin, tile[i], static_cast<size_t>(rows) * sizeof(Element));
+        std::memcpy(to + (place + i) * from.rows + begin, tile[i], static_cast<size_t>(rows) * sizeof(To));
       }
     }
   }
@@ -109,33 +108,15 @@ void TurnElements(const CodeRows& from, int64_t first, int64_t count, Element ze
 }  // namespace
 
 void TurnBytes(const CodeRows& from, int64_t first, int64_t count, uint8_t zero, uint8_t* to) {
-  TurnElements(from, first, count, zero, to);
+  TurnElements<uint8_t, 256>(from, first, count, to, [zero](uint8_t code) { return static_cast<uint8_t>(code - zero); });
 }
 
 void TurnWords(const CodeRows& from, int64_t first, int64_t count, uint16_t* to) {
-  TurnElements<uint16_t>(from, first, count, 0, to);
+  TurnElements<uint16_t, 128>(from, first, count, to, [](uint16_t word) { return word; });
 }
 
 void TurnToHalves(const CodeRows& from, int64_t first, int64_t count, float factor, uint16_t* to) {
-  constexpr int64_t kRows = 32;  // a line of a cache
-  constexpr int64_t kPlaces = 16;
-  uint16_t tile[kPlaces][kRows];
-  float numbers[kPlaces];
-  for (int64_t begin = 0; begin < from.rows; begin += kRows) {
-    const int64_t rows = std::min(kRows, from.rows - begin);
-    for (int64_t place = 0; place < count; place += kPlaces) {
-      const int64_t places = std::min(kPlaces, count - place);
-      for (int64_t row = 0; row < rows; ++row) {
-        const char* const bytes =
-            from.bytes + (begin + row) * from.stride + (first + place) * static_cast<int64_t>(sizeof(float));
-        std::memcpy(numbers, bytes, static_cast<size_t>(places) * sizeof(float));
-        for (int64_t i = 0; i < places; ++i) tile[i][row] = HalfBits(numbers[i] * factor);
-      }
-      for (int64_t i = 0; i < places; ++i) {
-        std::memcpy(to + (place + i) * from.rows + begin, tile[i], static_cast<size_t>(rows) * sizeof(uint16_t));
-      }
-    }
-  }
+  TurnElements<float, 32>(from, first, count, to, [factor](float number) { return HalfBits(number * factor); });
 }
 
 }  // namespace ascend_fuse

@@ -10,6 +10,7 @@
 #include "absl/container/node_hash_map.h"
 #include "fmt/format.h"
 #include "ir/infer/movement_of.h"
+#include "ir/one_of.h"
 #include "ir/schema.h"
 #include "passes/core/module_path.h"
 #include "passes/core/workspace.h"
@@ -60,16 +61,10 @@ constexpr int kEvidence = 4;
 constexpr size_t kMostRoots = 16;       // of a rule that matches but for one difference, from its anchor on
 constexpr size_t kMostFailures = 8192;  // that are kept: those of the roots around an anchor are fewer
 
-bool IsOwn(std::string_view op_type) {
-  const auto& own = NearMissAnchors();
-  return std::find(own.begin(), own.end(), op_type) != own.end();
-}
+bool IsOwn(std::string_view op_type) { return IsOneOf(op_type, NearMissAnchors()); }
 
 bool IsOfDifferences(std::string_view op_type) {
-  const auto is_among = [&](const auto& anchors) {
-    return std::find(std::begin(anchors), std::end(anchors), op_type) != std::end(anchors);
-  };
-  return is_among(kAnchorsOfDifferences) || is_among(kReplacements);
+  return IsOneOf(op_type, kAnchorsOfDifferences) || IsOneOf(op_type, kReplacements);
 }
 
 std::vector<std::string_view> AnchorsOf(const FunctionRow& function) {
@@ -80,11 +75,6 @@ std::vector<std::string_view> AnchorsOf(const FunctionRow& function) {
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   return anchors;
-}
-
-bool IsAnchorOf(const FunctionRow& function, std::string_view op_type) {
-  const std::vector<std::string_view> anchors = AnchorsOf(function);
-  return std::find(anchors.begin(), anchors.end(), op_type) != anchors.end();
 }
 
 // A constant that is not what the rule expects stops it at the node that reads it; sentences begin with its name.
@@ -189,10 +179,12 @@ class NearMisses {
     std::set<size_t> used;
     std::vector<std::string_view> anchors = NearMissAnchors();
     anchors.insert(anchors.end(), std::begin(kAnchorsOfDifferences), std::end(kAnchorsOfDifferences));
+    std::vector<std::vector<std::string_view>> of_function;
     for (const FunctionRow& function : Functions()) {
-      for (const std::string_view anchor : AnchorsOf(function)) {
+      of_function.push_back(AnchorsOf(function));
+      for (const std::string_view anchor : of_function.back()) {
         if (function.begins != nullptr) begins_.try_emplace(anchor, function.begins);
-        if (std::find(anchors.begin(), anchors.end(), anchor) == anchors.end()) anchors.push_back(anchor);
+        if (!IsOneOf(anchor, anchors)) anchors.push_back(anchor);
       }
     }
     for (const std::string_view replacement : kReplacements) rules_of_[replacement];
@@ -206,7 +198,7 @@ class NearMisses {
             std::any_of(rule.match.begin(), rule.match.end(), [&](const auto& statement) { return use.In(*statement.pattern); });
         const bool asks = std::any_of(rule.where.begin(), rule.where.end(), [&](const Condition& condition) {
           const Expression& side = condition.relation == Condition::Relation::kLet ? condition.right : condition.left;
-          return side.kind == Expression::Kind::kCall && IsAnchorOf(Functions()[side.function], anchor);
+          return side.kind == Expression::Kind::kCall && IsOneOf(anchor, of_function[side.function]);
         });
         if (uses || asks) rules_of_[anchor].push_back(r);
         if (uses || asks) used.insert(r);

@@ -10,6 +10,7 @@
 #include "ir/attribute.h"
 #include "ir/constant_tensor.h"
 #include "ir/infer/movement_of.h"
+#include "ir/one_of.h"
 #include "ir/schema.h"
 #include "ir/status_macros.h"
 #include "patterns/analysis/mask.h"
@@ -22,10 +23,6 @@ namespace {
 constexpr int kMostNodes = 256;
 // Constants with more elements than this are not read.
 constexpr int64_t kMostElements = int64_t{1} << 24;
-
-bool IsOneOf(std::string_view op, std::initializer_list<std::string_view> list) {
-  return std::find(list.begin(), list.end(), op) != list.end();
-}
 
 const Value* BehindCopies(const FunctionContext& context, const Value* value) {
   while (const Value* source = context.numbering->Source(value)) value = source;

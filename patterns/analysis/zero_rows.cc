@@ -11,6 +11,7 @@
 #include "ir/attribute.h"
 #include "ir/infer/movement_of.h"
 #include "ir/movement/axis.h"
+#include "ir/one_of.h"
 #include "patterns/terms/term.h"
 
 namespace ascend_fuse {
@@ -25,11 +26,6 @@ constexpr std::array<std::string_view, 23> kZeroOfZero = {
     "Mish", "Neg",   "Relu", "Round", "Selu", "Sign",    "Sin", "Softsign", "Sqrt",  "Swish", "Tanh"};
 constexpr std::array<std::string_view, 6> kSums = {"ReduceL1",   "ReduceL2",  "ReduceMax",
                                                    "ReduceMean", "ReduceSum", "ReduceSumSquare"};
-
-template <size_t N>
-bool IsAmong(const std::array<std::string_view, N>& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
 
 class ZeroRows {
  public:
@@ -110,8 +106,8 @@ class ZeroRows {
     if (op == "Div" || op == "MatMul" || op == "Einsum" || op == "RMSNormalization") return true;
     if (op == "Pow") return facts_.Of(node.input(1)).is_splat && facts_.Of(node.input(1)).splat > 0;
     if (op == "Gemm" || op == "LayerNormalization") return IsZero(node.input(2));
-    if (IsAmong(kSums, op)) return IsOverChannels(node);
-    return IsAmong(kZeroOfZero, op);
+    if (IsOneOf(op, kSums)) return IsOverChannels(node);
+    return IsOneOf(op, kZeroOfZero);
   }
 
   // Whether a reduction is along rows.

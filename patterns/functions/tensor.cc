@@ -9,6 +9,7 @@
 #include "fmt/format.h"
 #include "ir/infer/facts.h"
 #include "ir/movement/axis.h"
+#include "ir/one_of.h"
 #include "ir/rounding.h"
 #include "ir/status_macros.h"
 #include "patterns/functions/constructs.h"
@@ -20,10 +21,6 @@ namespace {
 absl::StatusOr<const Value*> ValueOf(const FunctionContext& context, const Term& term) {
   if (term.kind == Term::Kind::kValue) return term.value;
   return absl::InvalidArgumentError(fmt::format("{} is not a value of the graph", DescribeTerm(context, term)));
-}
-
-bool IsOneOf(std::string_view op_type, absl::Span<const std::string_view> names) {
-  return std::find(names.begin(), names.end(), op_type) != names.end();
 }
 
 const Term* FindAttribute(const DeferredNode& node, std::string_view name) {
