@@ -12,6 +12,7 @@ checkouts are the same to ccache.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 import re
 import sys
@@ -26,8 +27,7 @@ TYPE = re.compile(r"^(?:template <[^\n]*>\s*)?(?:struct|class|enum class|enum|us
 OTHER = re.compile(r"^(?!struct|class|enum|using|namespace|template|return)[A-Za-z_][\w:<>,&*\s\[\].()]*?\b(\w+)(?=\s*(?:\(|=|\{|;|\[))",
                    re.MULTILINE)
 MACRO = re.compile(r"^#define (\w+)", re.MULTILINE)
-
-
+INCLUDE = re.compile(r'^#include "([^"\n]+)"', re.MULTILINE)
 CONSTANT = re.compile(r"k[A-Z]\w*")
 
 
@@ -36,11 +36,43 @@ class Source:
     path: str
     own: set[str]  # the names that it keeps to itself
     words: set[str]  # all its words
+    types: set[str]  # those that its headers declare
     lines: int
     constants: set[str]  # those of `own` that can get another name
 
 
-def read(root: Path, path: str, words_of_headers: set[str]) -> Source:
+class Headers:
+    """The headers of the project: the types that each and those that it includes declare."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.constants: set[str] = set()
+        for top in ("ir", "patterns", "passes", "tools"):
+            for header in (root / top).rglob("*.h"):
+                self.constants |= set(CONSTANT.findall(header.read_text()))
+
+    @functools.cache
+    def one(self, path: str) -> tuple[frozenset[str], frozenset[str]]:
+        """The headers that a file includes, and the types that it declares."""
+        text = (self.root / path).read_text()
+        types = frozenset(TYPE.findall(COMMENT_OR_TEXT.sub(" ", text)))
+        return frozenset(h for h in INCLUDE.findall(text) if (self.root / h).exists()), types
+
+    def types(self, source: str) -> set[str]:
+        """The types of the headers of a source, and of those that these include."""
+        seen: set[str] = set()
+        types: set[str] = set()
+        waiting = set(self.one(source)[0])
+        while waiting:
+            header = waiting.pop()
+            seen.add(header)
+            includes, declared = self.one(header)
+            types |= declared
+            waiting |= includes - seen
+        return types
+
+
+def read(root: Path, path: str, headers: Headers) -> Source:
     text = (root / path).read_text()
     bare = COMMENT_OR_TEXT.sub(" ", text)
     own = set(MACRO.findall(bare))
@@ -49,10 +81,10 @@ def read(root: Path, path: str, words_of_headers: set[str]) -> Source:
     for hidden in HIDDEN.findall(bare):
         own |= set(TYPE.findall(hidden))
         names = set(OTHER.findall(hidden))
-        constants |= {n for n in names if CONSTANT.fullmatch(n) and n not in words_of_headers}
+        constants |= {n for n in names if CONSTANT.fullmatch(n) and n not in headers.constants}
         own |= names
     constants -= set(MACRO.findall(bare))
-    return Source(path, own - constants, set(WORD.findall(bare)), text.count("\n"), constants)
+    return Source(path, own - constants, set(WORD.findall(bare)), headers.types(path), text.count("\n"), constants)
 
 
 def group(sources: list[Source]) -> list[list[Source]]:
@@ -61,7 +93,7 @@ def group(sources: list[Source]) -> list[list[Source]]:
     for source in sources:
         for members in groups:
             fits = sum(m.lines for m in members) + source.lines <= MOST_LINES
-            if fits and not any(source.own & m.words or m.own & source.words for m in members):
+            if fits and not any(source.own & (m.words | m.types) or m.own & (source.words | source.types) for m in members):
                 members.append(source)
                 break
         else:
@@ -81,10 +113,7 @@ def text_of(members: list[Source]) -> str:
 
 def main() -> None:
     root, folder, name = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
-    headers: set[str] = set()
-    for top in ("ir", "patterns", "passes", "tools"):
-        for header in (root / top).rglob("*.h"):
-            headers |= set(CONSTANT.findall(header.read_text()))
+    headers = Headers(root)
     sources = [read(root, str(Path(s).relative_to(root)), headers) for s in sys.argv[4:]]
     folder.mkdir(parents=True, exist_ok=True)
     for number, members in enumerate(group(sources)):

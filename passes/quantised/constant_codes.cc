@@ -11,10 +11,11 @@
 namespace ascend_fuse {
 namespace {
 
-int64_t Product(absl::Span<const int64_t> dims, size_t begin, size_t end) {
-  int64_t product = 1;
-  for (size_t i = begin; i < end; ++i) product *= dims[i];
-  return product;
+// The elements that the axes from `begin` up to `end` have.
+int64_t ElementsOf(absl::Span<const int64_t> dims, size_t begin, size_t end) {
+  int64_t elements = 1;
+  for (size_t i = begin; i < end; ++i) elements *= dims[i];
+  return elements;
 }
 
 }  // namespace
@@ -47,9 +48,9 @@ absl::StatusOr<const Value*> RealOfConstant(Workspace& workspace, const Node& at
     const int64_t axis = NormalizeAxis(of.axis, static_cast<int>(dims.size()));
     if (axis < 0) return NotWritten(fmt::format("{} has no axis {}", ValueName(*of.codes), of.axis));
     const auto place = static_cast<size_t>(axis);
-    how.outer = Product(dims, 0, place);
+    how.outer = ElementsOf(dims, 0, place);
     how.length = dims[place];
-    how.inner = Product(dims, place + 1, dims.size());
+    how.inner = ElementsOf(dims, place + 1, dims.size());
     steps.group = 1;
     int64_t factors = how.length;
     if (of.block > 0) {
