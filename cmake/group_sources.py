@@ -2,10 +2,10 @@
 
     python3 cmake/group_sources.py ROOT FOLDER NAME SOURCE...
 
-writes FOLDER/NAME_<number>.cc, each with sources of up to 2500 lines in all (ASCEND_FUSE_GROUP_LINES), and prints their paths. Sources that may
-not share a file are kept apart: a name that one of them keeps to itself (an anonymous namespace, a `using`) occurs
-in no other one of its group. Private constants (kOps) have the same names so often that they get another name in a group instead.
-So no source has to be written with its neighbours in mind. Paths in a group are relative to ROOT: the groups of two
+writes FOLDER/NAME_<number>.cc, each with sources of up to 2500 lines in all (ASCEND_FUSE_GROUP_LINES), and prints their paths. What a source keeps to
+itself (an anonymous namespace, a `using`) gets another name in a group where it occurs in another source of it, too. Where that is not
+possible, because a header has the name or it is that of a member as well, the sources are kept apart. So no source has to be written
+with its neighbours in mind. A group includes all headers first, which have their own names therefore. Paths in a group are relative to ROOT: the groups of two
 checkouts are the same to ccache.
 """
 
@@ -27,36 +27,37 @@ TYPE = re.compile(r"^(?:template <[^\n]*>\s*)?(?:struct|class|enum class|enum|us
 OTHER = re.compile(r"^(?!struct|class|enum|using|namespace|template|return)[A-Za-z_][\w:<>,&*\s\[\].()]*?\b(\w+)(?=\s*(?:\(|=|\{|;|\[))",
                    re.MULTILINE)
 MACRO = re.compile(r"^#define (\w+)", re.MULTILINE)
-INCLUDE = re.compile(r'^#include "([^"\n]+)"', re.MULTILINE)
-CONSTANT = re.compile(r"k[A-Z]\w*")
+INCLUDE = re.compile(r'^#include (?:"([^"\n]+)"|<[^>\n]+>)', re.MULTILINE)
+CONDITIONAL = re.compile(r"^#if.*?^#endif[^\n]*", re.DOTALL | re.MULTILINE)
 
 
 @dataclasses.dataclass
 class Source:
     path: str
     own: set[str]  # the names that it keeps to itself
+    fixed: set[str]  # those of them that cannot have another name
     words: set[str]  # all its words
     types: set[str]  # those that its headers declare
     lines: int
-    constants: set[str]  # those of `own` that can get another name
+    includes: list[str]
 
 
 class Headers:
-    """The headers of the project: the types that each and those that it includes declare."""
+    """The headers of the project: their words, and the types that each and those that it includes declare."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.constants: set[str] = set()
+        self.words: set[str] = set()
         for top in ("ir", "patterns", "passes", "tools"):
             for header in (root / top).rglob("*.h"):
-                self.constants |= set(CONSTANT.findall(header.read_text()))
+                self.words |= set(WORD.findall(COMMENT_OR_TEXT.sub(" ", header.read_text())))
 
     @functools.cache
     def one(self, path: str) -> tuple[frozenset[str], frozenset[str]]:
         """The headers that a file includes, and the types that it declares."""
         text = (self.root / path).read_text()
         types = frozenset(TYPE.findall(COMMENT_OR_TEXT.sub(" ", text)))
-        return frozenset(h for h in INCLUDE.findall(text) if (self.root / h).exists()), types
+        return frozenset(h for h in INCLUDE.findall(text) if h and (self.root / h).exists()), types
 
     def types(self, source: str) -> set[str]:
         """The types of the headers of a source, and of those that these include."""
@@ -75,16 +76,15 @@ class Headers:
 def read(root: Path, path: str, headers: Headers) -> Source:
     text = (root / path).read_text()
     bare = COMMENT_OR_TEXT.sub(" ", text)
-    own = set(MACRO.findall(bare))
-    own |= set(re.findall(r"^using (\w+) =", bare, re.MULTILINE))
-    constants: set[str] = set()
+    fixed = set(MACRO.findall(bare))
+    own = set(re.findall(r"^using (\w+) =", bare, re.MULTILINE))
     for hidden in HIDDEN.findall(bare):
-        own |= set(TYPE.findall(hidden))
-        names = set(OTHER.findall(hidden))
-        constants |= {n for n in names if CONSTANT.fullmatch(n) and n not in headers.constants}
-        own |= names
-    constants -= set(MACRO.findall(bare))
-    return Source(path, own - constants, set(WORD.findall(bare)), headers.types(path), text.count("\n"), constants)
+        own |= set(TYPE.findall(hidden)) | set(OTHER.findall(hidden))
+    # A macro of the name would change the members of others, too.
+    members = set(re.findall(r"(?:\.|->|::)\s*(?:template )?([A-Za-z_]\w*)", bare))
+    fixed |= own & (headers.words | members)
+    includes = [match.group() for match in INCLUDE.finditer(CONDITIONAL.sub("", text))]
+    return Source(path, own | fixed, fixed, set(WORD.findall(bare)), headers.types(path), text.count("\n"), includes)
 
 
 def group(sources: list[Source]) -> list[list[Source]]:
@@ -93,7 +93,7 @@ def group(sources: list[Source]) -> list[list[Source]]:
     for source in sources:
         for members in groups:
             fits = sum(m.lines for m in members) + source.lines <= MOST_LINES
-            if fits and not any(source.own & (m.words | m.types) or m.own & (source.words | source.types) for m in members):
+            if fits and not any(source.fixed & (m.words | m.types) or m.fixed & (source.words | source.types) for m in members):
                 members.append(source)
                 break
         else:
@@ -102,9 +102,10 @@ def group(sources: list[Source]) -> list[list[Source]]:
 
 
 def text_of(members: list[Source]) -> str:
-    lines = []
+    lines = list(dict.fromkeys(include for source in members for include in source.includes)) if len(members) > 1 else []
     for number, source in enumerate(members):
-        shared = sorted(c for c in source.constants if any(c in m.words for m in members if m is not source))
+        others = [m for m in members if m is not source]
+        shared = sorted(name for name in source.own - source.fixed if any(name in m.words or name in m.types for m in others))
         lines += [f"#define {name} {name}_{number}" for name in shared]
         lines += [f'#include "{source.path}"']
         lines += [f"#undef {name}" for name in shared]

@@ -233,6 +233,12 @@ const Schema* SchemaOf(const Node& node, int64_t opset) {
   return FindSchema(model.Text(node.domain), OpType(node), opset);
 }
 
+bool IsElementwise(const Node& node) {
+  if (node.domain != NameId::kEmpty || node.output_count != 1 || node.output() == nullptr) return false;
+  const Schema* const schema = SchemaOf(node);
+  return schema != nullptr && schema->elementwise;
+}
+
 std::vector<const Schema*> AllSchemas() {
   const Table& table = OperatorTable();
   std::vector<const Schema*> all;

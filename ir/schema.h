@@ -76,6 +76,10 @@ int64_t VersionInForce(const Model& model, NameId domain);
 // the model imports; 0 is the model's import.
 const Schema* SchemaOf(const Node& node, int64_t opset = 0);
 
+// Whether the node is an operator of ONNX with one output, an element of which depends on those elements of the inputs alone
+// that stand at the same (broadcast) place.
+bool IsElementwise(const Node& node);
+
 // All versions of one operator, the oldest first; empty if it is unknown. One hash probe.
 absl::Span<const Schema> SchemaVersions(std::string_view domain, std::string_view op_type);
 

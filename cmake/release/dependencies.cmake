@@ -4,12 +4,39 @@
 cmake_minimum_required(VERSION 3.25)
 set(CMAKE_POLICY_DEFAULT_CMP0077 NEW)  # their options take the values of variables
 
+# zig takes more than a second to read the headers of the standard library: for most of these sources longer than for all the rest.
+set(release_headers <algorithm> <atomic> <functional> <iostream> <map> <memory> <mutex> <set> <string> <unordered_map> <utility> <vector>)
+
+# Lets the libraries and programs of a folder read them as they were compiled once.
+function(precompile_headers_of folder)
+  get_property(targets DIRECTORY ${folder} PROPERTY BUILDSYSTEM_TARGETS)
+  foreach(target IN LISTS targets)
+    get_target_property(type ${target} TYPE)
+    get_target_property(options ${target} COMPILE_OPTIONS)
+    if(target STREQUAL "release_headers" OR options MATCHES "-Os")  # these read others
+      continue()
+    endif()
+    if(type MATCHES "STATIC|SHARED|OBJECT|EXECUTABLE")
+      target_precompile_headers(${target} REUSE_FROM release_headers)
+    endif()
+  endforeach()
+endfunction()
+
 macro(release_dependency method name)
   if("${name}" STREQUAL "absl")
     set(ABSL_PROPAGATE_CXX_STD ON)
     set(ABSL_ENABLE_INSTALL OFF)
     set(BUILD_TESTING OFF)
     add_subdirectory(${ASCEND_FUSE_SOURCES}/abseil ${CMAKE_BINARY_DIR}/abseil EXCLUDE_FROM_ALL SYSTEM)
+    file(WRITE ${CMAKE_BINARY_DIR}/release_headers.cc "")
+    add_library(release_headers OBJECT ${CMAKE_BINARY_DIR}/release_headers.cc)
+    set_target_properties(release_headers PROPERTIES CXX_STANDARD 20 CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON)
+    target_precompile_headers(release_headers PRIVATE ${release_headers})
+    get_property(release_folders DIRECTORY ${ASCEND_FUSE_SOURCES}/abseil/absl PROPERTY SUBDIRECTORIES)
+    foreach(folder IN LISTS release_folders)
+      precompile_headers_of(${folder})
+    endforeach()
+    cmake_language(DEFER DIRECTORY ${CMAKE_SOURCE_DIR} CALL precompile_headers_of ${CMAKE_SOURCE_DIR})
     set(absl_FOUND TRUE)
   elseif("${name}" STREQUAL "fmt")
     add_subdirectory(${ASCEND_FUSE_SOURCES}/fmtlib ${CMAKE_BINARY_DIR}/fmtlib EXCLUDE_FROM_ALL SYSTEM)
@@ -29,6 +56,7 @@ macro(release_dependency method name)
     set(protobuf_WITH_ZLIB OFF)
     set(protobuf_INSTALL OFF)
     add_subdirectory(${ASCEND_FUSE_SOURCES}/protobuf ${CMAKE_BINARY_DIR}/protobuf EXCLUDE_FROM_ALL SYSTEM)
+    target_precompile_headers(libprotobuf PRIVATE ${release_headers})
     # CMake's own module names the targets; the compiler of messages is that of the machine, of the same version.
     set(Protobuf_INCLUDE_DIR ${ASCEND_FUSE_SOURCES}/protobuf/src CACHE PATH "")
     set(Protobuf_LIBRARY protobuf::libprotobuf CACHE STRING "")

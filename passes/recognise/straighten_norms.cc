@@ -37,11 +37,6 @@ Order Unchanged(size_t rank) {
 
 bool IsUnchanged(const Order& order) { return std::is_sorted(order.begin(), order.end()); }
 
-bool IsElementwise(const Node& node) {
-  const Schema* schema = node.domain == NameId::kEmpty && node.output_count == 1 ? SchemaOf(node) : nullptr;
-  return schema != nullptr && schema->elementwise;
-}
-
 // The axes that a node sums, averages or takes the largest number over, which are written in the file; none for any other node.
 std::vector<int64_t> ReducedAxes(const Facts& facts, const Node& node) {
   if (node.domain != NameId::kEmpty || node.input_count == 0 || node.output_count != 1 || !OpType(node).starts_with("Reduce"))

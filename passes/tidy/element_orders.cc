@@ -22,14 +22,11 @@ bool HasOneElement(const TidyContext& context, const Fact& fact) {
          std::all_of(fact.shape.begin(), fact.shape.end(), [&](Dim dim) { return context.dims().Resolve(dim).is(1); });
 }
 
-// Looks at one element of each operand at a time, wherever these stand.
-bool IsElementwise(const Node& node) {
+// Computes with one element of each operand at a time, wherever these stand.
+bool ComputesElements(const Node& node) {
   static constexpr std::string_view kOthers[] = {"BitCast", "CastLike", "Dropout", "Identity"};
-  if (node.domain != NameId::kEmpty || node.output_count != 1 || node.output() == nullptr || node.subgraph_count > 0)
-    return false;
-  if (std::any_of(std::begin(kOthers), std::end(kOthers), [&](std::string_view op) { return IsOp(node, op); })) return false;
-  const Schema* const schema = SchemaOf(node);
-  return schema != nullptr && schema->elementwise;
+  return IsElementwise(node) &&
+         std::none_of(std::begin(kOthers), std::end(kOthers), [&](std::string_view op) { return IsOp(node, op); });
 }
 
 // The only axis of a constant that is longer than 1, from the front of a tensor of `rank`; nullopt where there are more.
@@ -164,7 +161,7 @@ void ElementOrders::Join(Part* part, const Node* node, bool first) const {
 }
 
 bool ElementOrders::IsMember(const LinkKind& kind, const Node& node, bool first) const {
-  if (node.dead || !IsElementwise(node) || graph_.IsOfGe(node)) return false;
+  if (node.dead || !ComputesElements(node) || graph_.IsOfGe(node)) return false;
   const Fact& result = context_.facts().Of(node.output());
   const int rank = kind.RankIn(first);
   if (!result.has_rank || result.rank() != rank) return false;

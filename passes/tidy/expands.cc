@@ -73,9 +73,9 @@ std::optional<Tidied> AskExpands(TidyContext& context, const Node& node) {
   for (size_t i = 0; i < node.input_count; ++i) {
     const Value* const narrower = Narrower(context, node, i);
     if (narrower == nullptr || IsSumBeforeNorm(node)) continue;
-    const Schema* const schema = SchemaOf(node);
+    if (!IsElementwise(node)) return std::nullopt;
     const Fact& result = context.facts().Of(node.output());
-    if (schema == nullptr || !schema->elementwise || node.output_count != 1 || !result.has_rank) return std::nullopt;
+    if (!result.has_rank) return std::nullopt;
     const std::vector<Dim> without = BroadcastWith(context, node, i, *narrower);
     if (!without.empty() && context.dims().Equal(without, result.shape)) return Tidied::Reads(i, Term::Of(narrower));
   }

@@ -287,8 +287,7 @@ std::string AddedToSum(const FunctionContext& context, const Value& added, const
 // A refusal where the value is a function of the scores, element by element.
 absl::Status NoOtherFunction(const FunctionContext& context, const Value& value) {
   const Node& node = *value.producer;
-  const Schema* schema = node.domain == NameId::kEmpty && node.input_count == 1 ? SchemaOf(node) : nullptr;
-  if (schema == nullptr || !schema->elementwise || !IsFloating(context, node.input(0))) return absl::OkStatus();
+  if (node.input_count != 1 || !IsElementwise(node) || !IsFloating(context, node.input(0))) return absl::OkStatus();
   if (!LeadsToProduct(context, node.input(0))) return absl::OkStatus();
   return No(
       fmt::format("the scores are {}, the {} of {}: before the softmax an attention has no function of them but Tanh, "

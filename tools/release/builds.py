@@ -13,10 +13,12 @@ from release.debian import ARCHITECTURES
 from release.inputs import ZIG_VERSION
 
 # Objects in sections of their own, so that the linker leaves out what is not used. Paths in them are relative to the build folder, as
-# ccache gives them to the compiler: the same with and without it. A product and a sum are rounded one after the other on every
+# ccache gives them to the compiler: the same with and without it. What is linked is always stripped, also what CMake tries: zig would
+# compile its libc++ a second time for programs with debug information. A product and a sum are rounded one after the other on every
 # processor: aarch64 could do both at once, and constants that we compute would differ.
 COMPILER = """#!/bin/sh
 export ZIG_GLOBAL_CACHE_DIR={cache} ZIG_LOCAL_CACHE_DIR={cache}
+case " $* " in *" -c "*) ;; *) set -- "$@" -s ;; esac
 exec {zig} {language} -target {triple} -ffunction-sections -fdata-sections -ffp-contract=off -ffile-prefix-map={work}/=../../ -ffile-prefix-map={folder}/= "$@"
 """
 CALL = hashlib.sha256(COMPILER.encode()).hexdigest()[:12]  # how the compiler is called, for ccache, which does not look into the script
@@ -92,8 +94,8 @@ def build(shop: Workshop, target: Target, rule_compiler: Path | None) -> Path:
         "ASCEND_FUSE_PORTABLE": "ON", "ASCEND_FUSE_GROUPS": "ON", "ASCEND_FUSE_TESTS": "OFF", "ASCEND_FUSE_BENCH": "OFF",
         "ASCEND_FUSE_PYTHON": "OFF", "ASCEND_FUSE_COMMIT": shop.commit[:12], "ASCEND_FUSE_RULE_COMPILER": rule_compiler or "", "CMAKE_BUILD_TYPE": "Release",
         "CMAKE_C_FLAGS_RELEASE": "-O2 -DNDEBUG", "CMAKE_CXX_FLAGS_RELEASE": "-O2 -DNDEBUG",
-        "CMAKE_EXE_LINKER_FLAGS": "-s -Wl,--gc-sections" + (" -static" if target.static else ""),
-        "CMAKE_SHARED_LINKER_FLAGS": "-s -Wl,--gc-sections",
+        "CMAKE_EXE_LINKER_FLAGS": "-Wl,--gc-sections" + (" -static" if target.static else ""),
+        "CMAKE_SHARED_LINKER_FLAGS": "-Wl,--gc-sections",
     }
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "release.log").open("a") as log:

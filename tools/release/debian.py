@@ -11,6 +11,8 @@ from pathlib import Path
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 # The oldest release that mirrors still have: glibc 2.31, Python 3.9.
 OLDEST = "bullseye"
+# The one with the newest Python: 3.14.
+NEWEST = "testing"
 
 
 def mirror() -> str:
@@ -38,12 +40,12 @@ def apt_environment(folder: Path, lines: list[str], architecture: str = "") -> d
     return environment
 
 
-def root(folder: Path, processor: str, packages: list[str]) -> Path:
-    """Returns a folder with the packages and all that they need, unpacked and not configured: qemu-user runs programs in it (-L)."""
+def root(folder: Path, processor: str, packages: list[str], release: str = OLDEST) -> Path:
+    """Returns a folder with the packages of a release and all that they need, unpacked and not configured: qemu-user runs programs in it (-L)."""
     made, finished = folder / "root", folder / "finished"
     if not finished.is_file() or finished.read_text().split() != packages:
         architecture = ARCHITECTURES[processor]
-        environment = apt_environment(folder, [f"deb [arch={architecture}] {mirror()} {OLDEST} main"], architecture)
+        environment = apt_environment(folder, [f"deb [arch={architecture}] {mirror()} {release} main"], architecture)
         run("apt-get", "-q", "-y", "--download-only", "install", *packages, environment=environment)
         shutil.rmtree(made, ignore_errors=True)
         for package in sorted((folder / "cache" / "archives").glob("*.deb")):
