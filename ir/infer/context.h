@@ -117,9 +117,6 @@ absl::Span<const Entry> ContribOps();
 
 // --- helpers ---
 
-// `value` rounded to nearest even in a floating-point type; for an integer type it is returned as it is.
-double RoundTo(DataType type, double value);
-
 // A new symbol for dim `axis` of `value`.
 Dim FreshDim(const Value& value, size_t axis, Facts* facts);
 // The type and shape a file declares for a value, as facts of `facts` (dim_param text is parsed). An empty

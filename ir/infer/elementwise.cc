@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "ir/infer/context.h"
+#include "ir/rounding.h"
 
 namespace ascend_fuse::infer {
 namespace {

@@ -169,8 +169,6 @@ Dim FreshDim(const Value& value, size_t axis, Facts* facts) {
   return facts->dims().FreshSymbol(fmt::format("{}{}_d{}", letter_first ? "" : "v", name, axis));
 }
 
-double RoundTo(DataType type, double value) { return ascend_fuse::RoundTo(type, value); }
-
 namespace {
 
 // Sets is_splat where all elements are one number.

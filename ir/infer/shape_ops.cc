@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "ir/infer/pick.h"
+#include "ir/rounding.h"
 
 namespace ascend_fuse::infer {
 namespace {
