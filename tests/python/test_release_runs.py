@@ -22,7 +22,7 @@ from release import debian  # noqa: E402
 
 pytestmark = [pytest.mark.skipif("ASCEND_FUSE_RELEASE_WHOLE" not in os.environ, reason="scripts/test-release runs it"),
               pytest.mark.timeout(900)]  # emulated, ONNX Runtime takes minutes
-WORK = Path(os.environ.get("ASCEND_FUSE_RELEASE_WORK", BUILD / "release"))
+WORK = Path(os.environ.get("ASCEND_FUSE_RELEASE_WORK", BUILD / "release")).resolve()
 MODELS = ("llama-sdpa-past-ts17-dynamic.onnx",)
 SAID = ["2 True", "True", "interrupted"]  # what PROGRAM prints
 OF_THIS_MACHINE = rf".*_{os.uname().machine}\.whl"
@@ -111,12 +111,13 @@ class Root:
         """The same of its Python."""
         return self.words(self.folder / "usr" / "bin" / f"python{self.release.python}", *arguments)
 
-    def beside(self, folder: Path) -> Path:
-        """A folder for the path with its Python as `python3`, which programs in it can start."""
-        folder.mkdir()
-        (folder / "python3").write_text("#!/bin/sh\nexec " + " ".join(f"'{word}'" for word in self.python()) + ' "$@"\n')
-        (folder / "python3").chmod(0o755)
-        return folder
+    @staticmethod
+    def script(path: Path, words: list[object]) -> Path:
+        """A program that this machine starts, and which runs the words and its own arguments."""
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("#!/bin/sh\nexec " + " ".join(f"'{word}'" for word in words) + ' "$@"\n')
+        path.chmod(0o755)
+        return path
 
 
 def root_for(path: Path, release: Release = OLDEST) -> Root:
@@ -162,7 +163,8 @@ def test_the_wheel_in_the_newest_python(wheel: Path, zoo: Path, tmp_path: Path) 
 
 @pytest.mark.parametrize("wheel", made(r".*\.whl"))
 def test_verify_in_debian(wheel: Path, zoo: Path, tmp_path: Path) -> None:
-    """With onnxruntime of PyPI for that processor: the program finds Python on the path. NumPy needs more of a processor than we do."""
+    """With onnxruntime of PyPI for that processor: the program finds Python on the path, and Python starts the program, which this
+    machine can start itself only where it is of its own processor. NumPy needs more of a processor than we do."""
     root = root_for(wheel)
     site = WORK / "roots" / f"{root.processor}-site"
     if not site.is_dir():
@@ -171,9 +173,15 @@ def test_verify_in_debian(wheel: Path, zoo: Path, tmp_path: Path) -> None:
                 "--implementation=cp", "--only-binary=:all:", "numpy", "onnx", "onnxruntime"])
     ours = install(root, wheel, tmp_path / "site")
     output(root.words(ours / "bin" / "ascend-fuse", "optimize", zoo / MODELS[0], "-o", tmp_path / "out.onnx", "--quiet"))
-    said = output(root.words(ours / "bin" / "ascend-fuse", "verify", zoo / MODELS[0], tmp_path / "out.onnx"),
-                  QEMU_CPU="max", PYTHONPATH=f"{ours}:{site}", PATH=f"{root.beside(tmp_path / 'bin')}:{os.environ['PATH']}")
-    assert re.search(r"^equal: [1-9]\d* comparisons within the tolerance", said, re.MULTILINE), said
+    program = root.words(ours / "bin" / "ascend-fuse")
+    models = (zoo / MODELS[0], tmp_path / "out.onnx")
+    ways = [root.python("-m", "ascend_fuse.verification", *models, "--tool", root.script(tmp_path / "bin" / "ascend-fuse", program))]
+    if root.processor == os.uname().machine:
+        root.script(tmp_path / "bin" / "python3", root.python())
+        ways.append([*program, "verify", *models])
+    for words in ways:
+        said = output(words, QEMU_CPU="max", PYTHONPATH=f"{ours}:{site}", PATH=f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+        assert re.search(r"^equal: [1-9]\d* comparisons within the tolerance", said, re.MULTILINE), said
 
 
 @pytest.mark.parametrize("path", made(r".*\.(deb|rpm)"))

@@ -3,12 +3,14 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "fmt/format.h"
@@ -18,6 +20,8 @@
 
 namespace ascend_fuse {
 namespace {
+
+constexpr int kSignal = 128;  // as shells tell it
 
 struct PythonFlags {
   std::string input;
@@ -74,7 +78,10 @@ std::string PythonProgram() {
   return PythonFolder(own_path).empty() && access(beside.c_str(), X_OK) == 0 ? beside : "python3";
 }
 
-int RunPython(const std::string& module, const std::vector<std::string>& arguments, const std::vector<std::string>& more) {
+namespace {
+
+// Runs a module of Python: its exit code, or 128 and the number of the signal that ended it.
+int RunModule(const std::string& module, const std::vector<std::string>& arguments, const std::vector<std::string>& more) {
   const std::string own_path = OwnPath();
   const std::string folder = PythonFolder(own_path);
   if (!folder.empty()) {
@@ -103,8 +110,32 @@ int RunPython(const std::string& module, const std::vector<std::string>& argumen
   while (waitpid(child, &status, 0) < 0) {
     if (errno != EINTR) return Fail(fmt::format("python3 was lost: {}", strerror(errno)));
   }
-  if (WIFSIGNALED(status)) return Fail(fmt::format("python3 was ended by signal {}", WTERMSIG(status)));
-  return WEXITSTATUS(status);
+  return WIFSIGNALED(status) ? kSignal + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+// Whether a fault of the code that ran ended it.
+bool IsFault(int ended) {
+  static constexpr int kFaults[] = {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV};
+  return std::find(std::begin(kFaults), std::end(kFaults), ended - kSignal) != std::end(kFaults);
+}
+
+}  // namespace
+
+int RunPython(const std::string& module, const std::vector<std::string>& arguments, const std::vector<std::string>& more) {
+  int ended = RunModule(module, arguments, more);
+  if (module == "verification" && IsFault(ended)) {
+    fprintf(stderr,
+            "ascend-fuse: ONNX Runtime was ended by signal %d; once more, with each input tried in a process of its own\n",
+            ended - kSignal);
+    setenv("ASCEND_FUSE_ELSEWHERE_FIRST", "1", 1);  // ascend_fuse/verification.py
+    ended = RunModule(module, arguments, more);
+  }
+  if (ended <= kSignal) return ended;
+  const std::string_view why = IsFault(ended)
+                                   ? ", a fault of ONNX Runtime or of what else runs in it; --bindings gives other inputs"
+                               : ended - kSignal == SIGKILL ? ": most often there was not enough memory"
+                                                            : "";
+  return Fail(fmt::format("python3 was ended by signal {}{}", ended - kSignal, why));
 }
 
 void AddVerify(Commands* commands) {

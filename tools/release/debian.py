@@ -54,6 +54,7 @@ def root(folder: Path, processor: str, packages: list[str], release: str = OLDES
             if (made / name).is_dir() and not (made / name).is_symlink():
                 shutil.copytree(made / name, made / "usr" / name, symlinks=True, dirs_exist_ok=True)
                 shutil.rmtree(made / name)
+            if not (made / name).exists():  # in newer releases another package brings the links
                 (made / name).symlink_to(f"usr/{name}")
         for link in [path for path in made.rglob("*") if path.is_symlink() and os.readlink(path).startswith("/")]:
             there = os.path.relpath(made / os.readlink(link)[1:], link.parent)  # inside of the root, not in that of this machine

@@ -71,9 +71,9 @@ def guess_entry(model) -> Entry:
             raise CannotGuess(f"input '{value.name}' is not a tensor of a type that can be generated")
         shape: list[int | str] = []
         for axis, dim in enumerate(tensor.shape.dim):
-            if dim.HasField("dim_value"):
+            if dim.HasField("dim_value") and dim.dim_value >= 0:
                 shape.append(dim.dim_value)
-            else:
+            else:  # some exporters write -1 for a dim that is not known
                 shape.append(dim.dim_param or f"{value.name}.axis{axis}")
         spec = {"name": value.name, "dtype": _DTYPES[tensor.elem_type], "shape": shape}
         spec.update(_meaning(spec, model.graph, initializers, constants))
@@ -276,7 +276,8 @@ def _meaning(spec, graph, initializers, constants) -> dict[str, Any]:
         if rank == 0 or any(word in name for word in ("length", "seqlens", "count")):
             return {"meaning": "count"}
         return {"meaning": "integers"}
-    if rank == 4 and any(word in name for word in ("pixel", "image")):
+    unnamed = [f"{spec['name']}.axis{axis}" for axis in (2, 3)]
+    if rank == 4 and (any(word in name for word in ("pixel", "image")) or (spec["shape"][1] in (1, 3) and spec["shape"][2:] == unnamed)):
         return {"meaning": "pixels"}
     return {"meaning": "features"}
 

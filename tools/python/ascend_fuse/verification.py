@@ -28,6 +28,7 @@ import argparse
 import contextlib
 import itertools
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -55,8 +56,12 @@ from ascend_fuse.expanded import (CannotLoad, Expanded, Inlined, RefusedByAtc, V
                                   open_session, read_graph)
 from ascend_fuse.given_bindings import different, read_bindings, symbol_bindings
 from ascend_fuse.progress import WORDS, ProgressLine
+from ascend_fuse.session import run_elsewhere
 
 _NO_KEY = "no allowed key"
+
+# Set by the program where ONNX Runtime ended a first run of this module: inputs are tried in a process of their own.
+ELSEWHERE_FIRST = "ASCEND_FUSE_ELSEWHERE_FIRST"
 
 # Operators that may give another result in every run; Dropout where it trains.
 RANDOM = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial", "Dropout"}
@@ -162,7 +167,7 @@ def verify_models(
         for number, binding in enumerate(bindings):
             binding = {**binding, "seed": int(binding.get("seed", 0)) + int(seed)}
             say(f"compare, {binding.get('name', 'binding')}", (number + 1) / (len(bindings) + 1))
-            used, feeds, expected = _run_original(session, entry, binding, original if may_adjust else None, dims, result)
+            used, feeds, expected = _run_original(session, original_path, entry, binding, original if may_adjust else None, dims, result)
             if expected is None:
                 continue
             failed = _compare_binding(expanded_session, entry, used, feeds, expected, session, dont_care, result)
@@ -224,9 +229,9 @@ def _compare_interfaces(original, optimized, dims, result: Result) -> None:
             result.comparisons.append(Comparison("(graph)", f"{word}s", because=because))
 
 
-def _run_original(session, entry, binding, model, dims, result: Result):
+def _run_original(session, path, entry, binding, model, dims, result: Result):
     """Returns (binding, feeds, outputs); outputs is None when every variant was refused. Others than `binding`, within
-    `dims`, are tried where `model`, the original, is given."""
+    `dims`, are tried where `model`, the original in the file `path`, is given."""
     first_error = None
     candidates = iter((binding,))
     if model is not None:
@@ -235,6 +240,8 @@ def _run_original(session, entry, binding, model, dims, result: Result):
     for candidate in candidates:
         feeds = guess_inputs.make_inputs(entry, candidate)
         try:
+            if ELSEWHERE_FIRST in os.environ:
+                run_elsewhere(path, feeds)
             outputs = session.run(None, feeds)
         except Exception as error:
             first_error = first_error or error

@@ -1,0 +1,79 @@
+"""`verify` of models whose inputs say little: dims of -1, and sizes that end the process of ONNX Runtime."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+from ascend_fuse import session
+from conftest import run, run_ok
+
+
+@pytest.fixture(autouse=True)
+def python_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program starts the Python of these tests, which has ONNX Runtime."""
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+
+
+def written(path: Path, text: str, unknown_dims: bool = False) -> Path:
+    """Writes a model of ONNX's own text, with -1 for dims that have a name."""
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> {text}')
+    if unknown_dims:
+        for value in model.graph.input:
+            for dim in value.type.tensor_type.shape.dim:
+                if dim.HasField("dim_param"):
+                    dim.dim_value = -1
+    onnx.save(model, path)
+    return path
+
+
+def test_dims_of_minus_one_are_unknown(tmp_path: Path) -> None:
+    """PaddlePaddle's exporter writes them. The pixels of an image are as many as a convolution needs."""
+    model = written(tmp_path / "m.onnx", """
+        image (float[n, 3, h, w] x) => (float[a, b, c, d] y) <float[4, 3, 8, 8] k = {%s}> {
+          y = Conv <strides = [4, 4]> (x, k)
+        }""" % ", ".join(["0.5"] * 768), unknown_dims=True)
+    said = run_ok("verify", model, model).out
+    assert "x: pixels" in said and "float32[2, 4, 15, 23]" in said
+
+
+def killed_python(folder: Path, unless: str) -> Path:
+    """A folder for the path with a `python3` that a signal ends, as kernels of ONNX Runtime do that divide by a dim of 0."""
+    folder.mkdir()
+    (folder / "python3").write_text(f'#!/bin/sh\n{unless} && exec "{sys.executable}" "$@"\nkill -FPE $$\n')
+    (folder / "python3").chmod(0o755)
+    return folder
+
+
+MODEL = "adds (float[batch, length] x) => (float[batch, length] y) { y = Add (x, x) }"
+AGAIN = "ONNX Runtime was ended by signal 8; once more, with each input tried in a process of its own"
+
+
+def test_inputs_are_tried_by_themselves_where_onnx_runtime_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = written(tmp_path / "m.onnx", MODEL)
+    python = killed_python(tmp_path / "bin", unless='[ -n "$ASCEND_FUSE_ELSEWHERE_FIRST" ]')
+    monkeypatch.setenv("PATH", f"{python}:{os.environ['PATH']}")
+    done = run_ok("verify", model, model)
+    assert AGAIN in done.err and "equal: " in done.out
+
+
+def test_a_run_that_ends_twice_is_said_with_what_can_be_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = written(tmp_path / "m.onnx", MODEL)
+    monkeypatch.setenv("PATH", f"{killed_python(tmp_path / 'bin', unless='false')}:{os.environ['PATH']}")
+    done = run("verify", model, model)
+    assert done.code == 1 and AGAIN in done.err
+    assert "python3 was ended by signal 8, a fault of ONNX Runtime or of what else runs in it; --bindings gives other inputs" in done.err
+
+
+def test_an_input_that_ends_its_process_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = written(tmp_path / "m.onnx", MODEL)
+    feeds = {"x": np.ones((2, 3), np.float32)}
+    session.run_elsewhere(model, feeds)
+    monkeypatch.setattr(sys, "executable", str(killed_python(tmp_path / "bin", unless="false") / "python3"))
+    with pytest.raises(session.EndedBySignal, match="signal 8"):
+        session.run_elsewhere(model, feeds)

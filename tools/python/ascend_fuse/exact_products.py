@@ -1,0 +1,149 @@
+"""Products of uint8 and int8 as ONNX defines them, on processors on which ONNX Runtime computes others.
+
+Without VNNI or AVX-512, its kernels for products of uint8 and int8 add two products at a time in int16, saturated
+(onnxruntime.ai, "Quantize ONNX models", on U8S8): a model with weights of the whole range of int8 gives other numbers than
+elsewhere. Its own way out, session.x64quantprecision, needs its graph optimizations, which err elsewhere. So the weight
+becomes uint8 in the graph: 128 is added to it and to its zero point, which changes no product.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Iterator
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+
+# Of each operator: its domain, and the places of its left operand's zero point, of the weight and of the weight's zero point.
+PRODUCTS = {
+    "MatMulInteger": ("", 2, 1, 3),
+    "ConvInteger": ("", 2, 1, 3),
+    "QLinearMatMul": ("", 2, 3, 5),
+    "QLinearConv": ("", 2, 3, 5),
+    "MatMulIntegerToFloat": ("com.microsoft", 4, 1, 5),
+    "DynamicQuantizeMatMul": ("com.microsoft", None, 1, 3),  # which makes the codes of its left operand itself
+    "QGemm": ("com.microsoft", 2, 3, 5),
+    "QAttention": ("com.microsoft", 6, 1, 7),
+}
+_SAME_TYPE = {"Identity", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Concat", "Slice", "Gather", "Pad", "MaxPool"}
+
+
+@functools.cache
+def saturates() -> bool:
+    """Returns whether ONNX Runtime saturates sums of such products here, which a product shows."""
+    node = helper.make_node("MatMulInteger", ["a", "b"], ["y"])
+    graph = helper.make_graph(
+        [node], "probe", [helper.make_tensor_value_info("a", TensorProto.UINT8, [1, 16])],
+        [helper.make_tensor_value_info("y", TensorProto.INT32, [1, 16])],
+        [numpy_helper.from_array(np.full((16, 16), 127, np.int8), "b")])
+    model = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)])
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return bool((session.run(None, {"a": np.full((1, 16), 255, np.uint8)})[0] != 16 * 255 * 127).any())
+
+
+def make_exact(model: onnx.ModelProto) -> bool:
+    """Changes the weights of such products to uint8; returns whether there were any. Weights may lie in files."""
+    changed = False
+    for graph in _graphs(model.graph):
+        changed = _Graph(graph, model).run() or changed
+    return changed
+
+
+def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+    yield graph
+    for node in graph.node:
+        for attribute in node.attribute:
+            for body in [attribute.g] if attribute.HasField("g") else attribute.graphs:
+                yield from _graphs(body)
+
+
+class _Graph:
+    """One graph, with the types of what it may read."""
+
+    def __init__(self, graph: onnx.GraphProto, model: onnx.ModelProto) -> None:
+        self.graph = graph
+        self.types: dict[str, int] = {}
+        self.makers: dict[str, onnx.NodeProto] = {}
+        for outer in _graphs(model.graph):  # names are unique over all bodies
+            self.types |= {tensor.name: tensor.data_type for tensor in outer.initializer}
+            self.types |= {v.name: v.type.tensor_type.elem_type for v in [*outer.input, *outer.value_info]
+                           if v.type.tensor_type.elem_type}
+            self.makers |= {name: node for node in outer.node for name in node.output}
+        self.made: dict[str, str] = {}
+
+    def type_of(self, name: str) -> int:
+        """Returns the type of a value; 0 where it is not known."""
+        for _ in range(64):
+            if name in self.types:
+                return self.types[name]
+            node = self.makers.get(name)
+            if node is None:
+                return 0
+            attributes = {attribute.name: attribute for attribute in node.attribute}
+            if node.op_type == "Constant" and "value" in attributes:
+                return attributes["value"].t.data_type
+            if node.op_type == "Cast":
+                return attributes["to"].i
+            if node.op_type == "DynamicQuantizeLinear":
+                return TensorProto.FLOAT if name == node.output[1] else TensorProto.UINT8
+            if node.op_type == "QuantizeLinear" and len(node.input) < 3:
+                return TensorProto.UINT8
+            if node.op_type in ("QLinearMatMul", "QLinearConv"):
+                name = node.input[7]
+            elif node.op_type == "QuantizeLinear":
+                name = node.input[2]
+            elif node.op_type in _SAME_TYPE or node.domain == "com.microsoft":
+                name = node.input[0]
+            else:
+                return 0
+        return 0
+
+    def run(self) -> bool:
+        nodes: list[onnx.NodeProto] = []
+        for node in self.graph.node:
+            domain, left, weight, zero = PRODUCTS.get(node.op_type, ("-", None, 0, 0))
+            if node.domain == domain and self.type_of(node.input[weight]) == TensorProto.INT8 and self._reads_uint8(node, left):
+                nodes += self._widened(node, weight, zero)
+            nodes.append(node)
+        if not self.made:
+            return False
+        copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
+        del self.graph.node[:]
+        self.graph.node.extend(copies)
+        return True
+
+    def _reads_uint8(self, node: onnx.NodeProto, left: int | None) -> bool:
+        if left is None:
+            return True
+        given = len(node.input) > left and node.input[left]
+        return self.type_of(given or node.input[0]) == TensorProto.UINT8
+
+    def _widened(self, node: onnx.NodeProto, weight: int, zero: int) -> list[onnx.NodeProto]:
+        """Returns the nodes that make its weight and its zero point uint8, and lets it read what they give."""
+        node.input.extend([""] * (zero + 1 - len(node.input)))
+        nodes = self._plus_128(node.input[weight])
+        node.input[weight] = self.made[node.input[weight]]
+        if node.input[zero]:
+            nodes += self._plus_128(node.input[zero])
+            node.input[zero] = self.made[node.input[zero]]
+        else:
+            nodes.append(self._constant(f"{node.output[0]}.zero_point_128", np.uint8(128)))
+            node.input[zero] = nodes[-1].output[0]
+        return nodes
+
+    def _plus_128(self, name: str) -> list[onnx.NodeProto]:
+        if name in self.made:
+            return []
+        wide, sum_, result = f"{name}.int32", f"{name}.plus_128", f"{name}.uint8"
+        self.made[name] = result
+        number = self._constant(f"{name}.128", np.int32(128))
+        return [number, helper.make_node("Cast", [name], [wide], to=TensorProto.INT32),
+                helper.make_node("Add", [wide, number.output[0]], [sum_]), helper.make_node("Cast", [sum_], [result], to=TensorProto.UINT8)]
+
+    @staticmethod
+    def _constant(name: str, number: np.generic) -> onnx.NodeProto:
+        return helper.make_node("Constant", [], [name], value=numpy_helper.from_array(np.array(number), name))
