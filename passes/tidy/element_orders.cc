@@ -162,6 +162,7 @@ void ElementOrders::Join(Part* part, const Node* node, bool first) const {
 
 bool ElementOrders::IsMember(const LinkKind& kind, const Node& node, bool first) const {
   if (node.dead || !ComputesElements(node) || graph_.IsOfGe(node)) return false;
+  if (CountReaders(*node.output()) == 0) return false;  // it would stay beside the one in its place
   const Fact& result = context_.facts().Of(node.output());
   const int rank = kind.RankIn(first);
   if (!result.has_rank || result.rank() != rank) return false;
