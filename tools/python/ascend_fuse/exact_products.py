@@ -69,10 +69,10 @@ class _Graph:
         self.types: dict[str, int] = {}
         self.makers: dict[str, onnx.NodeProto] = {}
         for outer in _graphs(model.graph):  # names are unique over all bodies
-            self.types |= {tensor.name: tensor.data_type for tensor in outer.initializer}
-            self.types |= {v.name: v.type.tensor_type.elem_type for v in [*outer.input, *outer.value_info]
-                           if v.type.tensor_type.elem_type}
-            self.makers |= {name: node for node in outer.node for name in node.output}
+            self.types.update({tensor.name: tensor.data_type for tensor in outer.initializer})
+            self.types.update({v.name: v.type.tensor_type.elem_type for v in [*outer.input, *outer.value_info]
+                               if v.type.tensor_type.elem_type})
+            self.makers.update({name: node for node in outer.node for name in node.output})
         self.made: dict[str, str] = {}
 
     def type_of(self, name: str) -> int:
