@@ -104,8 +104,7 @@ def group(sources: list[Source]) -> list[list[Source]]:
 def text_of(members: list[Source]) -> str:
     lines = list(dict.fromkeys(include for source in members for include in source.includes)) if len(members) > 1 else []
     for number, source in enumerate(members):
-        others = [m for m in members if m is not source]
-        shared = sorted(name for name in source.own - source.fixed if any(name in m.words or name in m.types for m in others))
+        shared = sorted(name for name in source.own - source.fixed if any(name in m.words for m in members if m is not source))
         lines += [f"#define {name} {name}_{number}" for name in shared]
         lines += [f'#include "{source.path}"']
         lines += [f"#undef {name}" for name in shared]

@@ -17,6 +17,7 @@ import pytest
 from conftest import BUILD, ROOT, run, run_ok
 
 import ascend_fuse
+from ascend_fuse.session import plain_session
 
 EXAMPLES = ROOT / "examples" / "pipelines"
 MODEL = "llama-sdpa-past-ts17-dynamic.onnx"
@@ -135,8 +136,6 @@ def test_a_quantized_model_is_written_without_operators_for_quantising(tmp_path:
     feeds = {"x": rng.normal(size=(2, 8)).astype(np.float32)}
     onnx.save(result.model, tmp_path / "o.onnx")  # int8 products of a static model are nodes of the chip
     after = ascend_fuse.expand(tmp_path / "o.onnx").model
-    from ascend_fuse.session import plain_session
-
     first, second = (plain_session(model.SerializeToString()).run(None, feeds)[0] for model in (before, after))
     # The kernel gives float16, so that a value between two codes may take the other one.
     code = np.abs(first).max() / 127

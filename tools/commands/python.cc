@@ -80,15 +80,19 @@ std::string PythonProgram() {
 
 namespace {
 
-// Runs a module of Python: its exit code, or 128 and the number of the signal that ended it.
-int RunModule(const std::string& module, const std::vector<std::string>& arguments, const std::vector<std::string>& more) {
-  const std::string own_path = OwnPath();
-  const std::string folder = PythonFolder(own_path);
+// Lets Python find the package, and be told all by flags.
+void SetEnvironment() {
+  const std::string folder = PythonFolder(OwnPath());
   if (!folder.empty()) {
     const char* old = getenv("PYTHONPATH");
     const std::string path = old == nullptr || *old == '\0' ? folder : fmt::format("{}:{}", folder, old);
     setenv("PYTHONPATH", path.c_str(), 1);
   }
+  setenv(kNoConfig, "1", 1);
+}
+
+// Runs a module of Python: its exit code, or 128 and the number of the signal that ended it.
+int RunModule(const std::string& module, const std::vector<std::string>& arguments, const std::vector<std::string>& more) {
   const std::string python = PythonProgram();
   std::vector<std::string> words = {python, "-m", "ascend_fuse." + module};
   words.insert(words.end(), arguments.begin(), arguments.end());
@@ -96,8 +100,6 @@ int RunModule(const std::string& module, const std::vector<std::string>& argumen
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
-  // What it starts is told all by flags.
-  setenv(kNoConfig, "1", 1);
   fflush(nullptr);
   const pid_t child = fork();
   if (child < 0) return Fail(fmt::format("cannot start python3: {}", strerror(errno)));
@@ -119,23 +121,35 @@ bool IsFault(int ended) {
   return std::find(std::begin(kFaults), std::end(kFaults), ended - kSignal) != std::end(kFaults);
 }
 
-}  // namespace
+// The exit code for what RunModule returned, with a sentence where a signal ended it; `way_out` is told of a fault.
+int ExitCodeOf(int ended, std::string_view way_out = "") {
+  if (ended <= kSignal) return ended;
+  const std::string why = IsFault(ended) ? fmt::format(", a fault of ONNX Runtime or of what else runs in it{}", way_out)
+                          : ended - kSignal == SIGKILL ? ": most often there was not enough memory"
+                                                       : "";
+  return Fail(fmt::format("python3 was ended by signal {}{}", ended - kSignal, why));
+}
 
-int RunPython(const std::string& module, const std::vector<std::string>& arguments, const std::vector<std::string>& more) {
-  int ended = RunModule(module, arguments, more);
-  if (module == "verification" && IsFault(ended)) {
+// Where ONNX Runtime ends the process, verify tries each of its inputs in a process of its own.
+int RunVerify(const PythonFlags& flags) {
+  SetEnvironment();
+  const std::vector<std::string> arguments = {flags.input, flags.second, "--tool", OwnPath()};
+  int ended = RunModule("verification", arguments, flags.words);
+  if (IsFault(ended)) {
     fprintf(stderr,
             "ascend-fuse: ONNX Runtime was ended by signal %d; once more, with each input tried in a process of its own\n",
             ended - kSignal);
     setenv("ASCEND_FUSE_ELSEWHERE_FIRST", "1", 1);  // ascend_fuse/verification.py
-    ended = RunModule(module, arguments, more);
+    ended = RunModule("verification", arguments, flags.words);
   }
-  if (ended <= kSignal) return ended;
-  const std::string_view why = IsFault(ended)
-                                   ? ", a fault of ONNX Runtime or of what else runs in it; --bindings gives other inputs"
-                               : ended - kSignal == SIGKILL ? ": most often there was not enough memory"
-                                                            : "";
-  return Fail(fmt::format("python3 was ended by signal {}{}", ended - kSignal, why));
+  return ExitCodeOf(ended, "; --bindings gives other inputs");
+}
+
+}  // namespace
+
+int RunPython(const std::string& module, const std::vector<std::string>& arguments, const std::vector<std::string>& more) {
+  SetEnvironment();
+  return ExitCodeOf(RunModule(module, arguments, more));
 }
 
 void AddVerify(Commands* commands) {
@@ -160,8 +174,7 @@ void AddVerify(Commands* commands) {
   add("--plugin", "", "with --as-atc: the op plugin is installed");
   add("--precision-mode", "MODE", "with --as-atc: what atc is given as --precision_mode");
   PassOnProgress(verify, flags);
-  commands->Add(verify,
-                [flags] { return RunPython("verification", {flags->input, flags->second, "--tool", OwnPath()}, flags->words); });
+  commands->Add(verify, [flags] { return RunVerify(*flags); });
 }
 
 void AddPrecision(Commands* commands) {

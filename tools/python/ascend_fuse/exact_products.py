@@ -8,12 +8,10 @@ becomes uint8 in the graph: 128 is added to it and to its zero point, which chan
 
 from __future__ import annotations
 
-import functools
 from typing import Iterator
 
 import numpy as np
 import onnx
-import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
 # Of each operator: its domain, and the places of its left operand's zero point, of the weight and of the weight's zero point.
@@ -30,27 +28,11 @@ PRODUCTS = {
 _SAME_TYPE = {"Identity", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Concat", "Slice", "Gather", "Pad", "MaxPool"}
 
 
-@functools.cache
-def saturates() -> bool:
-    """Returns whether ONNX Runtime saturates sums of such products here, which a product shows."""
-    node = helper.make_node("MatMulInteger", ["a", "b"], ["y"])
-    graph = helper.make_graph(
-        [node], "probe", [helper.make_tensor_value_info("a", TensorProto.UINT8, [1, 16])],
-        [helper.make_tensor_value_info("y", TensorProto.INT32, [1, 16])],
-        [numpy_helper.from_array(np.full((16, 16), 127, np.int8), "b")])
-    model = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)])
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    return bool((session.run(None, {"a": np.full((1, 16), 255, np.uint8)})[0] != 16 * 255 * 127).any())
-
-
 def make_exact(model: onnx.ModelProto) -> bool:
     """Changes the weights of such products to uint8; returns whether there were any. Weights may lie in files."""
-    changed = False
-    for graph in _graphs(model.graph):
-        changed = _Graph(graph, model).run() or changed
-    return changed
+    types = _Types(model)
+    changed = [_Graph(graph, types).run() for graph in _graphs(model.graph)]
+    return any(changed)
 
 
 def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
@@ -61,21 +43,19 @@ def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
                 yield from _graphs(body)
 
 
-class _Graph:
-    """One graph, with the types of what it may read."""
+class _Types:
+    """The types of values of a model, whose names are unique over all bodies."""
 
-    def __init__(self, graph: onnx.GraphProto, model: onnx.ModelProto) -> None:
-        self.graph = graph
+    def __init__(self, model: onnx.ModelProto) -> None:
         self.types: dict[str, int] = {}
         self.makers: dict[str, onnx.NodeProto] = {}
-        for outer in _graphs(model.graph):  # names are unique over all bodies
-            self.types.update({tensor.name: tensor.data_type for tensor in outer.initializer})
-            self.types.update({v.name: v.type.tensor_type.elem_type for v in [*outer.input, *outer.value_info]
+        for graph in _graphs(model.graph):
+            self.types.update({tensor.name: tensor.data_type for tensor in graph.initializer})
+            self.types.update({v.name: v.type.tensor_type.elem_type for v in [*graph.input, *graph.value_info]
                                if v.type.tensor_type.elem_type})
-            self.makers.update({name: node for node in outer.node for name in node.output})
-        self.made: dict[str, str] = {}
+            self.makers.update({name: node for node in graph.node for name in node.output})
 
-    def type_of(self, name: str) -> int:
+    def of(self, name: str) -> int:
         """Returns the type of a value; 0 where it is not known."""
         for _ in range(64):
             if name in self.types:
@@ -102,11 +82,20 @@ class _Graph:
                 return 0
         return 0
 
+
+class _Graph:
+    """One graph, whose products are changed."""
+
+    def __init__(self, graph: onnx.GraphProto, types: _Types) -> None:
+        self.graph = graph
+        self.types = types
+        self.made: dict[str, str] = {}
+
     def run(self) -> bool:
         nodes: list[onnx.NodeProto] = []
         for node in self.graph.node:
             domain, left, weight, zero = PRODUCTS.get(node.op_type, ("-", None, 0, 0))
-            if node.domain == domain and self.type_of(node.input[weight]) == TensorProto.INT8 and self._reads_uint8(node, left):
+            if node.domain == domain and self.types.of(node.input[weight]) == TensorProto.INT8 and self._reads_uint8(node, left):
                 nodes += self._widened(node, weight, zero)
             nodes.append(node)
         if not self.made:
@@ -120,7 +109,7 @@ class _Graph:
         if left is None:
             return True
         given = len(node.input) > left and node.input[left]
-        return self.type_of(given or node.input[0]) == TensorProto.UINT8
+        return self.types.of(given or node.input[0]) == TensorProto.UINT8
 
     def _widened(self, node: onnx.NodeProto, weight: int, zero: int) -> list[onnx.NodeProto]:
         """Returns the nodes that make its weight and its zero point uint8, and lets it read what they give."""

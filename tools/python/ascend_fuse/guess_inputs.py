@@ -74,7 +74,7 @@ def guess_entry(model) -> Entry:
             if dim.HasField("dim_value") and dim.dim_value >= 0:
                 shape.append(dim.dim_value)
             else:  # some exporters write -1 for a dim that is not known
-                shape.append(dim.dim_param or f"{value.name}.axis{axis}")
+                shape.append(dim.dim_param or _unnamed(value.name, axis))
         spec = {"name": value.name, "dtype": _DTYPES[tensor.elem_type], "shape": shape}
         spec.update(_meaning(spec, model.graph, initializers, constants))
         specs.append(spec)
@@ -247,6 +247,11 @@ def bind(entry: Entry, values: dict[str, int]) -> dict[str, list[int]]:
     }
 
 
+def _unnamed(name: str, axis: int) -> str:
+    """Returns what a dim without a name is called here."""
+    return f"{name}.axis{axis}"
+
+
 def _meaning(spec, graph, initializers, constants) -> dict[str, Any]:
     name, dtype, rank = spec["name"].lower(), spec["dtype"], len(spec["shape"])
     integer = dtype.startswith(("int", "uint"))
@@ -276,8 +281,8 @@ def _meaning(spec, graph, initializers, constants) -> dict[str, Any]:
         if rank == 0 or any(word in name for word in ("length", "seqlens", "count")):
             return {"meaning": "count"}
         return {"meaning": "integers"}
-    unnamed = [f"{spec['name']}.axis{axis}" for axis in (2, 3)]
-    if rank == 4 and (any(word in name for word in ("pixel", "image")) or (spec["shape"][1] in (1, 3) and spec["shape"][2:] == unnamed)):
+    unnamed_image = rank == 4 and spec["shape"][1] in (1, 3) and spec["shape"][2:] == [_unnamed(spec["name"], axis) for axis in (2, 3)]
+    if unnamed_image or (rank == 4 and any(word in name for word in ("pixel", "image"))):
         return {"meaning": "pixels"}
     return {"meaning": "features"}
 
