@@ -13,7 +13,7 @@ import hashlib
 import re
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 import numpy as np
 import onnx
@@ -95,6 +95,21 @@ def cast_feeds(feeds: dict[str, Any], retype: tuple[int, int] | None) -> dict[st
     return {k: v.astype(target) if v.dtype == source else v for k, v in feeds.items()}
 
 
+def round_values(graph: onnx.GraphProto, to: int, is_wanted: Callable[[onnx.NodeProto, str], bool]) -> None:
+    """Rounds values of float that nodes give to another type, and makes them float again."""
+    nodes: list[onnx.NodeProto] = []
+    for node in graph.node:
+        nodes.append(node)
+        for i, value in enumerate(node.output):
+            if not value or not is_wanted(node, value):
+                continue
+            node.output[i] = f"{value}_before"
+            nodes.append(helper.make_node("Cast", [f"{value}_before"], [f"{value}_rounded"], to=to))
+            nodes.append(helper.make_node("Cast", [f"{value}_rounded"], [value], to=TensorProto.FLOAT))
+    del graph.node[:]
+    graph.node.extend(nodes)
+
+
 class Subject:
     """The original of a plan: its model, inputs, and outputs under every binding."""
 
@@ -156,31 +171,30 @@ class Subject:
         self.references[name] = exact if exact is not None else original  # type: ignore[assignment]
 
     def rounded(self, name: str) -> dict[str, Any]:
-        """The original, each value of it rounded to float16 as ONNX says: ONNX Runtime, which has few kernels of that type, rounds
-        nothing between two kernels of float32 unless the value is an output."""
+        """The original, each value of it rounded to its type as ONNX says: of float16, of which it has few kernels, ONNX Runtime rounds
+        nothing between two kernels of float32 unless the value is an output, and bfloat16 runs in float32 here."""
         if name not in self.each_rounded:
             model = onnx.ModelProto.FromString(self.bytes)
-            known = {v.name for v in model.graph.output}
-            values = [v for node in model.graph.node if node.op_type != "Constant" for v in node.output if v and v not in known]
-            model.graph.output.extend(onnx.ValueInfoProto(name=v) for v in values)
-            self.each_rounded[name] = Runner(model, self.retype)(self.feeds[name])
+            feeds = self.feeds[name]
+            if self.dtype == "bfloat16":
+                typed = onnx.shape_inference.infer_shapes(model).graph
+                narrow = {v.name for v in [*typed.value_info, *typed.output] if v.type.tensor_type.elem_type == TensorProto.BFLOAT16}
+                model, feeds = retyped(model, *self.retype), cast_feeds(feeds, self.retype)
+                round_values(model.graph, TensorProto.BFLOAT16, lambda node, value: value in narrow)
+                self.each_rounded[name] = Runner(model, None)(feeds)
+            else:
+                known = {v.name for v in model.graph.output}
+                values = [v for node in model.graph.node if node.op_type != "Constant" for v in node.output if v and v not in known]
+                model.graph.output.extend(onnx.ValueInfoProto(name=v) for v in values)
+                self.each_rounded[name] = Runner(model, self.retype)(feeds)
         return self.each_rounded[name]
 
     def halved(self, name: str) -> dict[str, Any]:
         """The original, what its quantised linears give rounded to float16."""
         if name not in self.each_halved:
             model = onnx.ModelProto.FromString(self.bytes)
-            nodes: list[onnx.NodeProto] = []
-            for node in model.graph.node:
-                nodes.append(node)
-                if ".quantised/" not in node.name or node.op_type not in ("MatMul", "Gemm", "MatMulNBits", "Mul"):
-                    continue
-                value = node.output[0]
-                node.output[0] = f"{value}_before"
-                nodes.append(helper.make_node("Cast", [f"{value}_before"], [f"{value}_half"], to=TensorProto.FLOAT16))
-                nodes.append(helper.make_node("Cast", [f"{value}_half"], [value], to=TensorProto.FLOAT))
-            del model.graph.node[:]
-            model.graph.node.extend(nodes)
+            products = ("MatMul", "Gemm", "MatMulNBits", "Mul")
+            round_values(model.graph, TensorProto.FLOAT16, lambda node, value: ".quantised/" in node.name and node.op_type in products)
             self.each_halved[name] = Runner(model, None)(self.feeds[name])
         return self.each_halved[name]
 
@@ -412,7 +426,7 @@ class Examiner:
             original = originals[output] if originals is not None else None
             self.result.comparisons += 1
             sentence, used = compare.difference(results[output], original, references[output], self.unit)
-            rounded = {"float16": subject.rounded, "halves": subject.halved}.get(self.unit)
+            rounded = {"float16": subject.rounded, "bfloat16": subject.rounded, "halves": subject.halved}.get(self.unit)
             if sentence and rounded is not None and original is not None:
                 original = rounded(binding)[output]
                 sentence, used = compare.difference(results[output], original, references[output], self.unit)
