@@ -21,6 +21,7 @@
 #include "tools/commands/command.h"
 #include "tools/commit.h"
 #include "tools/config_file.h"
+#include "tools/heap.h"
 
 namespace ascend_fuse {
 namespace {
@@ -170,6 +171,7 @@ void EndWithoutMemory() {
 
 int main(int argc, char** argv) {
   std::set_new_handler(&EndWithoutMemory);
+  ascend_fuse::UseLargePages();
   try {
     return ascend_fuse::Main(argc, argv);
   } catch (const std::bad_alloc&) {  // of what does not allocate by new

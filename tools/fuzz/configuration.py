@@ -90,7 +90,7 @@ def choose(seed: int, graph: Graph, padding: str) -> list[Configuration]:
                     if draw < 0.12:
                         one.dims[name] = dim.size
                     elif draw < 0.25:
-                        one.dims[name] = (min(1, dim.size), 64)
+                        one.dims[name] = (min(1, dim.size), max(64, dim.size))  # with --fix of its other name, nothing that this breaks
                     elif draw < 0.33:
                         one.fix[name] = dim.size
             for mask in masks:
