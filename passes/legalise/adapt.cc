@@ -153,7 +153,9 @@ absl::Status EquateProducts(Workspace& workspace) {
   if (workspace.ChangesNothing() || workspace.target() == nullptr) return absl::OkStatus();
   const uint64_t changes = workspace.rewriter().Now().changes;
   RETURN_IF_ERROR(AdaptEinsums(workspace, [&workspace](const Node& node) { return EquatesDims(workspace, node); }));
-  if (workspace.rewriter().Now().changes != changes) InferFurther(workspace);
+  if (workspace.rewriter().Now().changes == changes) return absl::OkStatus();
+  workspace.InferModelAgain();  // of the whole model: such a product in both branches of an If says what the If gives
+  workspace.NumberValues();
   return absl::OkStatus();
 }
 

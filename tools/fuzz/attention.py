@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from onnx import helper
 
-from fuzz import activations, masks, norms, rotary
+from fuzz import activations, extras, masks, norms, rotary
 from fuzz.graph import TYPES, Graph
 
 WIDTHS = (16, 16, 32, 64, 64, 64, 128, 8, 24, 80)
@@ -68,6 +68,7 @@ class Attention:
         self.value_width = plan["value_width"]
         self.hidden = heads * width
         self.memory = memory
+        self.extras = plan.get("extras", [])
         self.batched = layout in ("bsh", "sbh", "bnsd")
         self.source_tokens = "m" if plan["cross"] else "s"
         self.past = "p" if plan["cache"] else None
@@ -178,6 +179,10 @@ class Attention:
     def _spelled(self, x: str) -> str:
         g, plan = self.g, self.plan
         q, k, v = self._queries_and_keys(x)
+        if "query_scale" in self.extras:
+            q = extras.query_scale(g, q, "s")
+        if "shared_rotary_key" in self.extras and not plan["cross"]:
+            k = extras.shared_rotary_key(g, x, k, self.hidden, "s", plan["rotary"])
         if self.past is not None:
             k, v = self._cached(k, "key", self.width), self._cached(v, "value", self.value_width)
         k, v = self._repeat(k, self.width), self._repeat(v, self.value_width)
@@ -201,15 +206,27 @@ class Attention:
         if plan["softcap"]:
             cap = g.op("Tanh", g.op("Div", scores, g.const(5.0)))
             scores = g.keep_shape(g.op("Mul", cap, g.const(5.0)), scores_shape)
+        if "clamped_scores" in self.extras:
+            scores = extras.clamped_scores(g, scores)
+        if "alibi" in self.extras:
+            scores = extras.alibi(g, scores, self.heads, "s", self.keys, self.past)
+        unmasked = scores
         scores = self._masked(scores, rank)
         probabilities = self._softmax(scores)
+        if "difference" in self.extras:
+            other = self._softmax(g.keep_shape(g.commuted("Mul", unmasked, g.const(0.4)), scores_shape))
+            probabilities = g.op("Sub", probabilities, g.commuted("Mul", other, g.const(0.2)), shape=scores_shape)
         if plan["einsum"] and rank == 4:
             y = g.op("Einsum", probabilities, v, equation="bhqk,bhkd->bhqd", shape=[*lead, "s", self.value_width])
         else:
             y = g.op("MatMul", probabilities, v, shape=[*lead, "s", self.value_width])
         if self._may_see_no_key():
             y = self._poisoned(scores, y)
-        return self._merged(y)
+        if "value_norm" in self.extras:
+            y = extras.value_norm(g, y, plan, self.value_width)
+        if "head_gate" in self.extras:
+            y = extras.head_gate(g, y, x, self.hidden, self.heads)
+        return self._merged(y, x)
 
     def _may_see_no_key(self) -> bool:
         """Whether there may be such rows, and they are wanted to be told apart."""
@@ -233,7 +250,11 @@ class Attention:
         island = plan["softmax"] == "island" and g.dtype in ("float16", "bfloat16")
         inner = g.cast(scores, g.wide) if island else scores
         axis = -1 if g.opset < 13 or g.chance(0.7) else len(g.shapes[scores]) - 1
-        p = g.keep(scores, g.op("Softmax", inner, axis=axis))
+        if "sink" in self.extras:
+            wide = extras.with_sink(g, inner, self.heads)
+            p = extras.without_sink(g, g.op("Softmax", wide, axis=axis), g.shapes[scores])
+        else:
+            p = g.keep(scores, g.op("Softmax", inner, axis=axis))
         if island:
             p = g.cast(p, g.main)
         if plan["mask"]["guard"] and plan["mask"]["parts"]:
@@ -261,8 +282,8 @@ class Attention:
         del g.produced[produced:]
         return y
 
-    def _merged(self, y: str) -> str:
-        """The stream again, through the output projection."""
+    def _merged(self, y: str, x: str = "") -> str:
+        """The stream again, through the output projection; x is what the attention read."""
         g = self.g
         inner = self.heads * self.value_width
         if self.layout == "bnsd":
@@ -270,6 +291,8 @@ class Attention:
         turned = g.transpose(y, {"bsh": [0, 2, 1, 3], "sbh": [2, 0, 1, 3], "sh": [1, 0, 2]}[self.layout])
         lead = {"bsh": ["b", "s"], "sbh": ["s", "b"], "sh": ["s"]}[self.layout]
         merged = g.reshape(turned, [*lead, inner])
+        if "output_gate" in self.extras:
+            merged = extras.output_gate(g, merged, x, self.hidden)
         return activations.linear(g, merged, inner, self.hidden, "o_proj", self.plan["bias"])
 
     # Operators of ONNX and com.microsoft.

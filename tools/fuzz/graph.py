@@ -26,7 +26,7 @@ ARRAYS = {"float": np.float32, "float16": np.float16, "bfloat16": ml_dtypes.bflo
 # Operators that ONNX Runtime has no kernel of for float64.
 NO_DOUBLE = {"Erf", "InstanceNormalization", "GroupNormalization", "Attention", "RotaryEmbedding", "RMSNormalization", "HardSwish", "Mish",
              "HardSigmoid", "Swish", "Gelu", "SimplifiedLayerNormalization", "LayerNormalization", "LeakyRelu", "Elu", "Softplus", "IsNaN",
-             "QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"}
+             "QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "Conv"}
 FLOATS = ("float", "float16", "bfloat16", "double")
 CODES = ("int8", "uint8")
 

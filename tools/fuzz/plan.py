@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from fuzz import activations, attention, norms, quantised
+from fuzz import activations, attention, extras, norms, quantised
 from fuzz.attention import Attention
 from fuzz.graph import Dim, Graph
 from fuzz.wrap import wrapped
@@ -27,6 +27,8 @@ def choose(seed: int) -> Plan:
         heads, width = rng.choice([1, 2, 2]), rng.choice(attention.WIDTHS)
     layers = [choose_layer(rng, opset, dtype, layout, heads, width) for _ in range(rng.choice([1, 1, 2, 2, 3]))]
     _quantise(random.Random(f"quantised/{seed}"), layers, opset, dtype)
+    if seed >= extras.FIRST_SEED:
+        extras.choose(random.Random(f"extras/{seed}"), layers, layout)
     same = rng.random() < 0.2  # the memory and the past have the sizes of the tokens
     tokens = rng.choice([1, 2, 3, 5, 8, 16, 16, 17, 32, 32, 64] + [128] * (heads * width <= 64))
     sizes = {"b": rng.choice([1, 2, 2, 2, 3]), "s": tokens, "m": tokens if same else rng.choice([1, 4, 7, 16]),
@@ -47,6 +49,8 @@ def choose(seed: int) -> Plan:
         "second": {"b": rng.choice([1, 2, 3, 4]), "s": rng.choice([1, 1, 2, 6, 16, 32, 64]), "m": rng.choice([1, 5, 16]),
                    "p": rng.choice([0, 1, 4, 16])},
         "edge": rng.choice(["none", "none", "b", "s", "p", "m"]), "shared": random.Random(f"shared/{seed}").random() < 0.08,
+        "pooled": random.Random(f"pooled/{seed}").choice(["none"] * 8 + ["mean", "first"]) if
+        layout == "bsh" and seed >= extras.FIRST_SEED else "none",
     }
 
 
@@ -115,6 +119,8 @@ def build(plan: Plan, exact: bool = False, poison: float | None = None) -> Graph
         x = g.op("MatMul", x, g.transpose(table, [1, 0]), shape=[*shape[:-1], 16])
     if x in {i.name for i in g.inputs}:
         x = g.op("Identity", x, shape=shape)
+    if plan.get("pooled", "none") != "none" and not (table is not None and plan["tied"]):
+        g.outputs.append(extras.pooled(g, x, plan["pooled"]))
     g.outputs.insert(0, x)
     _tap(g, plan)
     return g
@@ -142,6 +148,8 @@ def _layer(g: Graph, x: str, layer: Plan, plan: Plan, memory: str | None) -> str
     y = _body(g, x, layer, plan, memory, last)
     g.quantised = None
     g.shapes[y] = shape
+    y = extras.around_body(g, layer.get("extras", []), x, y, last)
+    before = extras.of_stream(g, layer.get("extras", []), before)
     if layer["residual"]:
         y = g.keep_shape(g.op("Add", *((before, y) if layer["swapped"] else (y, before))), shape)
     if layer["sum_of_three"]:
@@ -174,7 +182,7 @@ def constructs(plan: Plan) -> list[str]:
     """Names of what the plan holds, for the table of coverage."""
     found = [f"layout {plan['layout']}", f"type {plan['dtype']}", f"opset {plan['opset']}"]
     found += ["embedding"] * plan["embedding"] + ["weights as inputs"] * plan["weights_as_inputs"] + ["taps"] * bool(plan["taps"])
-    found += ["shared weights"] * plan.get("shared", False)
+    found += ["shared weights"] * plan.get("shared", False) + [f"pooled {plan['pooled']}"] * (plan.get("pooled", "none") != "none")
     found += [f"edge {plan['edge']}=0"] * (plan["edge"] != "none")
     for layer in plan["layers"]:
         found += [f"body {layer['body']}", f"placement {layer['placement']}", f"in {layer['wrap']}"]
@@ -187,6 +195,7 @@ def constructs(plan: Plan) -> list[str]:
                          f"activation {layer['activation']['kind']}")
         if layer.get("quantised"):
             found += [f"quantised {layer['quantised'][key]}" for key in ("weights", "activations") if layer["quantised"][key]]
+        found += [f"extra {name}" for name in layer.get("extras", [])]
         if layer["body"] == "attention":
             found.append(f"attention {layer['spelling']}")
             found += [f"attention {word}" for word in ("cross", "cache", "softcap", "einsum") if layer[word]]

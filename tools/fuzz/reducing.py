@@ -17,12 +17,12 @@ from fuzz.plan import Plan
 
 # What a plan is made simpler by: a key and the value that is tried, of the plan and of its layers.
 SIMPLER: list[tuple[str, Any]] = [("taps", []), ("shared", False), ("final_norm", None), ("weights_as_inputs", False), ("constants_as_nodes", 0.0),
-                                  ("embedding", False), ("edge", "none"), ("padding", "none"), ("heads", 1), ("opset", 17)]
+                                  ("embedding", False), ("edge", "none"), ("padding", "none"), ("heads", 1), ("opset", 17), ("pooled", "none")]
 SIMPLER_LAYER: list[tuple[str, Any]] = [
     ("placement", "none"), ("wrap", "none"), ("residual", False), ("sum_of_three", False), ("identity", False), ("read_again", False),
     ("rotary", None), ("qk_norm", None), ("bias", False), ("cache", False), ("kv_heads", 1), ("einsum", False), ("softcap", False),
     ("projection", "separate"), ("scale", "mul"), ("softmax", "plain"), ("rotary_before_transpose", False), ("gate", "none"), ("factor", 1),
-    ("spelling", "matmul"), ("silu", False), ("present", False), ("quantised", None)]
+    ("spelling", "matmul"), ("silu", False), ("present", False), ("quantised", None), ("extras", [])]
 
 
 def findings(plan: Plan, configurations: list[Configuration]) -> list[oracles.Finding]:
