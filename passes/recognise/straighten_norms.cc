@@ -324,10 +324,18 @@ class NormStraightener {
       }
     }
     std::erase_if(reached, [&](const Node* node) {
-      return workspace_.IsMade(*node) || !IsElementwise(*node) || !rules_.contains(OperatorKey(*node));
+      return workspace_.IsMade(*node) || !IsElementwise(*node) || !rules_.contains(OperatorKey(*node)) || CopiesByComputedNumber(*node);
     });
     std::sort(reached.begin(), reached.end(), [](const Node* a, const Node* b) { return a->order > b->order; });
     return reached;
+  }
+
+  // Whether the node is a copy because of a number that is computed, as a product with the cosine of position 0 is: no weight of a norm.
+  bool CopiesByComputedNumber(const Node& node) const {
+    if (workspace_.numbering().Source(node.output()) == nullptr) return false;
+    return std::any_of(node.inputs().begin(), node.inputs().end(), [&](const Use& use) {
+      return use.value != nullptr && workspace_.facts().Of(use.value).is_splat && !use.value->IsConstant();
+    });
   }
 
   // Whether a norm that ends in the root was written with its axes in one order.
