@@ -324,17 +324,21 @@ class NormStraightener {
       }
     }
     std::erase_if(reached, [&](const Node* node) {
-      return workspace_.IsMade(*node) || !IsElementwise(*node) || !rules_.contains(OperatorKey(*node)) || CopiesByComputedNumber(*node);
+      return workspace_.IsMade(*node) || !IsElementwise(*node) || !rules_.contains(OperatorKey(*node)) || IsByOneNumber(*node);
     });
     std::sort(reached.begin(), reached.end(), [](const Node* a, const Node* b) { return a->order > b->order; });
     return reached;
   }
 
-  // Whether the node is a copy because of a number that is computed, as a product with the cosine of position 0 is: no weight of a norm.
-  bool CopiesByComputedNumber(const Node& node) const {
-    if (workspace_.numbering().Source(node.output()) == nullptr) return false;
+  // Whether the node multiplies by what is no weight: a single constant, as the scale of a query, or computed ones, as the cosine of
+  // position 0. The norm before it ends before it.
+  bool IsByOneNumber(const Node& node) const {
+    const bool is_copy = workspace_.numbering().Source(node.output()) != nullptr;
     return std::any_of(node.inputs().begin(), node.inputs().end(), [&](const Use& use) {
-      return use.value != nullptr && workspace_.facts().Of(use.value).is_splat && !use.value->IsConstant();
+      if (use.value == nullptr) return false;
+      const Fact& fact = workspace_.facts().Of(use.value);
+      if (!use.value->IsConstant()) return is_copy && fact.is_splat;
+      return fact.has_rank && std::all_of(fact.shape.begin(), fact.shape.end(), [](Dim dim) { return dim.is(1); });
     });
   }
 
