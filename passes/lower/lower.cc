@@ -50,6 +50,10 @@ class Lowering {
     for (const Node* node : nodes) {
       if (!node->dead) LowerNode(node);
     }
+    // A norm further down, which would divide rows of zeros, may be a node by now whose epsilon is larger.
+    for (const Site& site : workspace_.sites) {
+      if (site.record.code == "zero-rows-divided" && site.node != nullptr && site.pending() && !site.node->dead) LowerNode(site.node);
+    }
   }
 
  private:
