@@ -1,8 +1,11 @@
 #include "passes/core/apply_rules.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <optional>
+#include <utility>
 
+#include "absl/container/node_hash_map.h"
 #include "ir/schema.h"
 #include "ir/status_macros.h"
 
@@ -43,17 +46,13 @@ class Driver {
   }
 
   absl::Status ByRules() {
-    absl::flat_hash_map<const Graph*, size_t> place_of;  // addresses differ from run to run
     for (const auto& graph : workspace_.model().graphs()) {
-      place_of.try_emplace(graph.get(), place_of.size());
+      place_of_.try_emplace(graph.get(), place_of_.size());
       const auto& nodes = graph->nodes();
       for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
         if (!(*node)->dead) Add(*node);
       }
     }
-    const auto in_turn = [&](const Node* a, const Node* b) {
-      return a->graph != b->graph ? place_of.at(a->graph) < place_of.at(b->graph) : StandsBefore(*b, *a);
-    };
     std::vector<const Node*> candidates;
     for (size_t r = 0; r < rules_.rules().size(); ++r) {
       const Rule& rule = rules_.rules()[r];
@@ -62,11 +61,10 @@ class Driver {
       for (const std::string& root : rules_.RootOperators(r)) {
         const auto found = by_operator_.find(root);
         if (found == by_operator_.end()) continue;
+        const auto middle = static_cast<std::ptrdiff_t>(candidates.size());
         candidates.insert(candidates.end(), found->second.begin(), found->second.end());
+        std::inplace_merge(candidates.begin(), candidates.begin() + middle, candidates.end(), InTurn{this});
       }
-      // Those of one operator are, until nodes are made.
-      if (!std::is_sorted(candidates.begin(), candidates.end(), in_turn))
-        std::sort(candidates.begin(), candidates.end(), in_turn);
       for (const Node* node : candidates) {
         if (node->dead || node->output(0) == nullptr) continue;
         if (steps_.go_on && !steps_.go_on(rule)) break;
@@ -87,9 +85,34 @@ class Driver {
 
   bool Uses(const Rule& rule) const { return !workspace_.Skipped(rule) && (!steps_.use || steps_.use(rule)); }
 
+  using Nodes = std::vector<const Node*>;
+
+  // The order in which nodes are tried: graph by graph, the last of each first.
+  struct InTurn {
+    const Driver* driver;
+    bool operator()(const Node* a, const Node* b) const {
+      // Addresses differ from run to run.
+      return a->graph != b->graph ? driver->place_of_.at(a->graph) < driver->place_of_.at(b->graph) : StandsBefore(*b, *a);
+    }
+  };
+
+  // The lists that a node stands in, found once for each operator.
+  const std::vector<Nodes*>& ListsOf(const Node& node) {
+    std::vector<Nodes*>& lists = lists_of_[{node.domain, node.op_type}];
+    if (lists.empty()) {
+      lists.push_back(&by_operator_[OperatorKey(node)]);
+      if (const std::string_view second = SecondName(node); !second.empty()) lists.push_back(&by_operator_[std::string(second)]);
+    }
+    return lists;
+  }
+
   void Add(const Node* node) {
-    by_operator_[OperatorKey(*node)].push_back(node);
-    if (const std::string_view second = SecondName(*node); !second.empty()) by_operator_[std::string(second)].push_back(node);
+    if (place_of_.empty()) return;  // by nodes
+    for (Nodes* list : ListsOf(*node)) {
+      // Nodes of the model come in turn, and those that are made stand somewhere between.
+      const bool last = list->empty() || !InTurn{this}(node, list->back());
+      list->insert(last ? list->end() : std::upper_bound(list->begin(), list->end(), node, InTurn{this}), node);
+    }
   }
 
   absl::Status Apply(const Rule& rule, const Node* node, Failure* failure, bool* applied) {
@@ -114,7 +137,9 @@ class Driver {
   const RuleSteps& steps_;
   const FunctionContext context_;
   Matcher matcher_;
-  absl::flat_hash_map<std::string, std::vector<const Node*>> by_operator_;
+  absl::node_hash_map<std::string, Nodes> by_operator_;                          // in turn
+  absl::flat_hash_map<std::pair<NameId, NameId>, std::vector<Nodes*>> lists_of_;  // by domain and operator
+  absl::flat_hash_map<const Graph*, size_t> place_of_;
 };
 
 }  // namespace

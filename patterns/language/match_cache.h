@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -51,6 +52,17 @@ class MatchCache {
   // ir/schema.h, of the opset that the model imports now.
   const Schema* SchemaOf(const Node& node);
 
+  // Whether the operands of the node's operator may change places, which is the same at every opset.
+  bool IsCommutative(const Node& node) {
+    Kind& kind = kinds_[KindOf(node)];
+    if (!kind.is_commutative.has_value()) {
+      const Schema* schema = SchemaOf(node);
+      if (schema == nullptr) return false;
+      kind.is_commutative = schema->commutative;
+    }
+    return *kind.is_commutative;
+  }
+
  private:
   // Domain and operator of nodes, numbered as they are met.
   struct Kind {
@@ -58,6 +70,7 @@ class MatchCache {
     NameId op_type = NameId::kEmpty;
     int64_t version = -1;  // for which `schema` was found; -1: not yet
     const Schema* schema = nullptr;
+    std::optional<bool> is_commutative;
   };
   size_t KindOf(const Node& node) {
     const auto name = static_cast<size_t>(node.op_type);

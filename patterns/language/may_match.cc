@@ -1,6 +1,5 @@
 #include "patterns/language/may_match.h"
 
-#include "ir/schema.h"
 #include "patterns/language/nearly_equal.h"
 #include "patterns/terms/term.h"
 
@@ -54,8 +53,7 @@ bool MayMatch::MayBe(Prefilter::FormId id, const Value* value, Pardoned pardoned
 bool MayMatch::MayRead(const Prefilter::Branch& branch, const Node& node, Pardoned pardoned, int* budget) const {
   if (MayReadIn(false, branch, node, pardoned, budget)) return true;
   if (branch.argument_count != 2 || node.input_count != 2) return false;
-  const Schema* schema = cache_.SchemaOf(node);
-  return schema != nullptr && schema->commutative && MayReadIn(true, branch, node, pardoned, budget);
+  return cache_.IsCommutative(node) && MayReadIn(true, branch, node, pardoned, budget);
 }
 
 bool MayMatch::MayReadIn(bool swapped, const Prefilter::Branch& branch, const Node& node, Pardoned pardoned, int* budget) const {
