@@ -137,7 +137,7 @@ class Driver {
   const RuleSteps& steps_;
   const FunctionContext context_;
   Matcher matcher_;
-  absl::node_hash_map<std::string, Nodes> by_operator_;                          // in turn
+  absl::node_hash_map<std::string, Nodes> by_operator_;                           // in turn
   absl::flat_hash_map<std::pair<NameId, NameId>, std::vector<Nodes*>> lists_of_;  // by domain and operator
   absl::flat_hash_map<const Graph*, size_t> place_of_;
 };

@@ -52,7 +52,8 @@ class Lowering {
     }
     // A norm further down, which would divide rows of zeros, may be a node by now whose epsilon is larger.
     for (const Site& site : workspace_.sites) {
-      if (site.record.code == "zero-rows-divided" && site.node != nullptr && site.pending() && !site.node->dead) LowerNode(site.node);
+      if (site.record.code == "zero-rows-divided" && site.node != nullptr && site.pending() && !site.node->dead)
+        LowerNode(site.node);
     }
   }
 

@@ -23,7 +23,8 @@ absl::Status Restore(Workspace& workspace) {
   }
   for (const StraightenedNorm& norm : workspace.straightened_norms) {
     // A part of it may be a node by now, where what it ends in was part of something that was left.
-    const bool taken = std::any_of(norm.originals.begin(), norm.originals.end(), [](const auto& made) { return made.first->dead; });
+    const bool taken =
+        std::any_of(norm.originals.begin(), norm.originals.end(), [](const auto& made) { return made.first->dead; });
     if (!norm.root->dead && !taken) workspace.rewriter().Restore(norm.root);
   }
   return absl::OkStatus();

@@ -330,8 +330,8 @@ class NormStraightener {
     return reached;
   }
 
-  // Whether the node multiplies by what is no weight: a single constant, as the scale of a query, or computed ones, as the cosine of
-  // position 0. The norm before it ends before it.
+  // Whether the node multiplies by a single constant, as the scale of a query is, or by computed ones, as the cosine of position
+  // 0 is. Neither is a weight: the norm ends before it.
   bool IsByOneNumber(const Node& node) const {
     const bool is_copy = workspace_.numbering().Source(node.output()) != nullptr;
     return std::any_of(node.inputs().begin(), node.inputs().end(), [&](const Use& use) {

@@ -108,7 +108,8 @@ class ZeroRows {
       }
       return std::nullopt;
     }
-    const auto rows = std::find_if(kAscendRows.begin(), kAscendRows.end(), [&](const AscendRows& known) { return known.op_type == op; });
+    const auto rows =
+        std::find_if(kAscendRows.begin(), kAscendRows.end(), [&](const AscendRows& known) { return known.op_type == op; });
     if (rows == kAscendRows.end()) return std::nullopt;
     bool is_operand = false;
     for (size_t i = 0; i < rows->operands; ++i) {
@@ -117,7 +118,8 @@ class ZeroRows {
     }
     if (!is_operand) return std::nullopt;
     if (const auto epsilon = FindAttribute(node, "epsilon"); epsilon.has_value()) {
-      // Our plugin's nodes have fractions in lists of one, where six digits do not hold them. The stock nodes take 1e-6 whatever is written.
+      // Our plugin's nodes have fractions in lists of one, where six digits do not hold them. The stock nodes take 1e-6 whatever
+      // is written.
       const float number = epsilon->floats.empty() ? epsilon->f : epsilon->floats[0];
       const bool is_read = op != "NPURmsNorm" && op != "NPUAddRmsNorm";
       if (is_read && number <= kSmallestHalf) return ZeroDivision{&node, fmt::format("has an epsilon of {:g}", number)};
