@@ -133,7 +133,7 @@ def around_body(g: Graph, extras: list[str], x: str, y: str, last: int) -> str:
         if "residual_scale" in extras:
             y = g.keep_shape(g.commuted("Mul", y, g.const(0.22)), shape)
         if "mask_of_tokens" in extras and not g.inner:
-            mask = g.input("token_mask", g.main, ["b", "s"], "additive")
+            mask = g.input("token_mask", g.main, ["b", "s"], "keep")
             y = g.keep_shape(g.commuted("Mul", y, g.unsqueeze(mask, [2])), shape)
     return y
 
