@@ -29,7 +29,7 @@ MatchCache::Operators* MatchCache::OperatorsOf(const RuleSet& rules) {
 size_t MatchCache::FindKind(const Node& node) {
   const auto [place, is_new] = kind_of_.try_emplace({node.domain, node.op_type}, kinds_.size());
   if (is_new) {
-    kinds_.push_back({node.domain, node.op_type, -1, nullptr, std::nullopt});
+    kinds_.push_back({node.domain, node.op_type});
     const auto name = static_cast<size_t>(node.op_type);
     if (name >= kind_of_op_type_.size()) kind_of_op_type_.resize(name + 1, kNoKind);
     if (kind_of_op_type_[name] == kNoKind) kind_of_op_type_[name] = static_cast<uint32_t>(place->second);

@@ -70,7 +70,7 @@ class MatchCache {
     NameId op_type = NameId::kEmpty;
     int64_t version = -1;  // for which `schema` was found; -1: not yet
     const Schema* schema = nullptr;
-    std::optional<bool> is_commutative;
+    std::optional<bool> is_commutative = {};
   };
   size_t KindOf(const Node& node) {
     const auto name = static_cast<size_t>(node.op_type);

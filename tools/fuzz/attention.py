@@ -158,21 +158,12 @@ class Attention:
         wide = [*shape[: axis + 1], times, *shape[axis + 1 :]]
         column = g.unsqueeze(x, [axis + 1])
         if self.plan["repeat"] == "expand":
-            parts = [g.dim_value(d) for d in wide]
-            repeated = g.op("Expand", column, g.concat(parts, 0), shape=wide)
-            self._mark_ints(repeated)
+            repeated = g.op("Expand", column, g.dim_values(wide), shape=wide)
         elif self.plan["repeat"] == "tile":
             repeated = g.op("Tile", column, g.ints([1] * (axis + 1) + [times] + [1] * (len(shape) - axis - 1)), shape=wide)
         else:
             repeated = g.concat([column] * times, axis + 1, wide)
         return g.reshape(repeated, [*shape[:axis], self.heads, *shape[axis + 1 :]])
-
-    def _mark_ints(self, expanded: str) -> None:
-        """The Concat of the shape is int64."""
-        shape = self.g.nodes[-1].input[1]
-        self.g.dtypes[shape] = "int64"
-        if shape in self.g.produced:
-            self.g.produced.remove(shape)
 
     # The products.
 

@@ -36,8 +36,8 @@ def with_sink(g: Graph, scores: str, heads: int) -> str:
     column = g.reshape(g.weight("sinks", [heads]), [1] * (len(shape) - 3) + [heads, 1, 1])
     if g.dtypes[scores] != g.dtypes[column]:
         column = g.cast(column, g.dtypes[scores])
-    one = g.op("ReduceMax", scores, axes=[-1], keepdims=1) if g.opset < 18 else g.op("ReduceMax", scores, g.ints([-1]), keepdims=1)
-    sinks = g.op("Add", g.op("Mul", one, g.const(0.0, g.dtypes[scores])), column, dtype=g.dtypes[scores])
+    most = g.reduce("ReduceMax", scores, [-1])
+    sinks = g.op("Add", g.op("Mul", most, g.const(0.0, g.dtypes[scores])), column, dtype=g.dtypes[scores])
     return g.op("Concat", scores, sinks, axis=-1, dtype=g.dtypes[scores])
 
 
@@ -77,12 +77,7 @@ def shared_rotary_key(g: Graph, x: str, k: str, hidden: int, tokens: str, rope: 
         plan = {**rope, "part": width - own, "spelling": "spelled", "tables": "range"}
         one = rotary.rotate(g, one, plan, *rotary.tables(g, plan, tokens, None, 1, True), width - own)
     wide = ["b", heads, tokens, width - own]
-    parts = [g.dim_value(dim) for dim in wide]
-    target = g.concat(parts, 0)
-    g.dtypes[target] = "int64"
-    if target in g.produced:
-        g.produced.remove(target)
-    shared = g.op("Expand", one, target, shape=wide)
+    shared = g.op("Expand", one, g.dim_values(wide), shape=wide)
     return g.concat([g.slice(k, 3, 0, own), shared], -1, shape)
 
 

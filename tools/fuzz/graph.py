@@ -267,6 +267,10 @@ class Graph:
                 return self.unsqueeze(picked, [0])
         return self.ints([self.dims[dim].size])
 
+    def dim_values(self, dims: list[Any]) -> str:
+        """An int64 tensor of dims, each read from a value that has it."""
+        return self.op("Concat", *[self.dim_value(dim) for dim in dims], axis=0, dtype="int64")
+
     def reshape(self, x: str, to: list[Any]) -> str:
         """Reshape by a constant with 0 and -1 where that says it, else by a computed shape."""
         before = self.shapes.get(x, [])
@@ -288,8 +292,7 @@ class Graph:
                     plain[self.noise.choice(free)] = -1
             if not unknown:
                 return self.op("Reshape", x, self.ints(plain), shape=to)
-        parts = [self.dim_value(d) for d in to]
-        return self.op("Reshape", x, self.op("Concat", *parts, axis=0, dtype="int64"), shape=to)
+        return self.op("Reshape", x, self.dim_values(to), shape=to)
 
     def transpose(self, x: str, perm: list[int]) -> str:
         before = self.shapes.get(x)

@@ -69,7 +69,6 @@ RANDOM = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLik
 # When --tolerance is not given: by the least precise float type in the original.
 DEFAULT_TOLERANCES = {"float32": 1e-4, "float16": 1e-2, "bfloat16": 5e-2}
 
-
 # A fair bound of models that round activations to codes (docs/quantised.md), and the operators that do so.
 TOLERANCE_OF_CODES = 1e-2
 MAKE_CODES = {"QuantizeLinear", "DynamicQuantizeLinear"}
@@ -184,7 +183,6 @@ def verify_models(
                     result.regions += compare_regions(name, feeds, result.tolerance)
                 except Exception as error:  # the outputs, compared above, have the say
                     result.notes.append(f"{name}: the regions were not compared: {first_line(error)}")
-    _say_if_codes(original, result)
     # Other bindings, without padding before the first token, must have shown such an output to be equal.
     for comparison in result.undecided:
         if any(c.ok and c.output == comparison.output for c in result.comparisons):
@@ -193,6 +191,7 @@ def verify_models(
             )
         else:
             result.comparisons.append(comparison)
+    _say_if_codes(original, result)
     if not result.comparisons:
         example = json.dumps([dict.fromkeys(guess_inputs.symbols(entry), 1)])
         raise VerifyError(
