@@ -125,6 +125,7 @@ class Recogniser {
       sites_[site].node = RecognisedNode(emission);
       sites_[site].made = emission.replacements;
       for (const Node* made : emission.replacements) site_of_.emplace(made, site);
+      made_.insert(emission.replacements.begin(), emission.replacements.end());
       Share(*value, equal, &sites_[site]);
     };
     steps.refused = [&](MatchToken site, const Rule& rule, const absl::Status& why) {
@@ -165,14 +166,16 @@ class Recogniser {
     same.insert(same.end(), equal.Weighted(first).begin(), equal.Weighted(first).end());
     for (const Value* value : same) {
       const Node* producer = value->producer;
-      if (value == &first || producer->dead || workspace_.IsMade(*producer) || !StandsBefore(*first.producer, *producer))
+      if (value == &first || producer->dead || made_.contains(producer) || !StandsBefore(*first.producer, *producer)) {
         continue;
+      }
       Cover(producer, site);
       NewNode copy;
       copy.op_type = "Identity";
       copy.inputs = {first.producer->output(first.output_index)};
       const Node* made = workspace_.rewriter().ReplaceValue(value, copy);
       workspace_.Refresh(made);
+      made_.insert(made);
       site->made.push_back(made);
     }
   }
@@ -303,6 +306,7 @@ class Recogniser {
   absl::flat_hash_set<const Node*> grouped_;                               // Concats that group_halves made
   absl::flat_hash_map<const Node*, const Node*> original_;                 // what nodes of straightened norms are in the model
   absl::flat_hash_map<const Node*, size_t> site_of_;                       // what was made, and for which site
+  absl::flat_hash_set<const Node*> made_;                                  // here, and not by an earlier pass
   std::vector<std::pair<size_t, size_t>> taken_;  // sites whose node a later one matched, with the later one
 };
 

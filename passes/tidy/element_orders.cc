@@ -90,7 +90,7 @@ void ElementOrders::Choose(const Graph& graph, absl::FunctionRef<bool(const Node
 ElementOrders::Part ElementOrders::Grow(const Node& link, const Link& of) const {
   Part part;
   part.kind = of.kind;
-  Meet(&part, link.output(), of.to_first, std::nullopt);
+  Meet(&part, link.output(), of.to_first);
   while (!part.open.empty() && part.consistent) {
     const Value* const value = part.open.back();
     part.open.pop_back();
@@ -99,45 +99,61 @@ ElementOrders::Part ElementOrders::Grow(const Node& link, const Link& of) const 
   return part;
 }
 
-void ElementOrders::Meet(Part* part, const Value* value, bool first, std::optional<size_t> tensor) const {
-  const auto [place, fresh] = part->places.try_emplace(value, Place{0, first});
-  if (!fresh) {
-    const bool same = place->second.first == first && (!tensor.has_value() || *tensor == place->second.tensor);
-    part->consistent = part->consistent && same;
-    return;
-  }
-  if (!tensor.has_value()) {
-    tensor = part->tensors.size();
-    part->tensors.emplace_back();
-  }
-  place->second.tensor = *tensor;
-  const Value*& now = part->tensors[*tensor].now[first ? 0 : 1];
-  if (now != nullptr) part->consistent = false;  // twice in one order: equal values are joined first
-  now = value;
-  part->open.push_back(value);
+// Whether a node is a link of the part that comes into `first`, or goes out of it.
+bool ElementOrders::Leads(const Part& part, const Node& node, const Graph* graph, bool first, bool into) const {
+  const auto link = node.graph == graph && !graph_.IsOfGe(node) ? LinkOf(context_, node) : std::nullopt;
+  return link.has_value() && link->kind == part.kind && (link->both_ways || link->to_first == (into == first));
 }
 
+// A tensor is met with all values that it is in either order: which of them is met first must not matter.
+void ElementOrders::Meet(Part* part, const Value* value, bool first) const {
+  if (const auto place = part->places.find(value); place != part->places.end()) {
+    part->consistent = part->consistent && place->second.first == first;
+    return;
+  }
+  const size_t tensor = part->tensors.size();
+  part->tensors.emplace_back();
+  std::vector<std::pair<const Value*, bool>> linked = {{value, first}};
+  while (!linked.empty()) {
+    const auto [next, in_first] = linked.back();
+    linked.pop_back();
+    const auto [place, fresh] = part->places.try_emplace(next, Place{tensor, in_first});
+    if (!fresh) {
+      part->consistent = part->consistent && place->second.tensor == tensor && place->second.first == in_first;
+      continue;
+    }
+    const Value*& now = part->tensors[tensor].now[in_first ? 0 : 1];
+    if (now != nullptr) part->consistent = false;  // twice in one order: equal values are joined first
+    now = next;
+    part->open.push_back(next);
+    const Node* const producer = next->producer;
+    if (producer != nullptr && !producer->dead && Leads(*part, *producer, next->graph, in_first, true)) {
+      linked.emplace_back(producer->input(0), !in_first);
+    }
+    for (const Use& use : LiveUses(*next)) {
+      if (use.index == 0 && Leads(*part, *use.user, next->graph, in_first, false)) {
+        linked.emplace_back(use.user->output(), !in_first);
+      }
+    }
+  }
+}
+
+// Who makes a value of the part and who reads it, but for links.
 void ElementOrders::LookAround(Part* part, const Value* value) const {
   const Place place = part->places.at(value);
-  const auto leads = [&](const Node& node, bool into) {  // whether a link of the part comes into this order, or goes out of it
-    const auto link = node.graph == value->graph && !graph_.IsOfGe(node) ? LinkOf(context_, node) : std::nullopt;
-    return link.has_value() && link->kind == part->kind && (link->both_ways || link->to_first == (into == place.first));
-  };
   const Node* const producer = value->producer;
-  if (producer != nullptr && !producer->dead && leads(*producer, true)) {
-    Meet(part, producer->input(0), !place.first, place.tensor);
-  } else if (producer != nullptr && producer->graph == value->graph && IsMember(part->kind, *producer, place.first)) {
+  const bool of_link = producer != nullptr && !producer->dead && Leads(*part, *producer, value->graph, place.first, true);
+  if (!of_link && producer != nullptr && producer->graph == value->graph && IsMember(part->kind, *producer, place.first)) {
     Join(part, producer, place.first);
     part->tensors[place.tensor].maker = part->member_of.at(producer);
-  } else {
+  } else if (!of_link) {
     part->tensors[place.tensor].made_first = place.first;
   }
   if (value->is_graph_output) part->tensors[place.tensor].read[place.first ? 0 : 1] = true;
   for (const Use& use : LiveUses(*value)) {
-    if (use.index == 0 && leads(*use.user, false)) {
-      Meet(part, use.user->output(), !place.first, place.tensor);
-    } else if (use.user->graph == value->graph && IsMember(part->kind, *use.user, place.first) &&
-               !StaysConstant(context_, part->kind, *value)) {
+    if (use.index == 0 && Leads(*part, *use.user, value->graph, place.first, false)) continue;
+    if (use.user->graph == value->graph && IsMember(part->kind, *use.user, place.first) &&
+        !StaysConstant(context_, part->kind, *value)) {
       Join(part, use.user, place.first);
       part->tensors[place.tensor].readers.push_back(part->member_of.at(use.user));
     } else {
@@ -154,9 +170,9 @@ void ElementOrders::Join(Part* part, const Node* node, bool first) const {
     return;
   }
   part->members.push_back({node, first, 0, first});
-  Meet(part, node->output(), first, std::nullopt);
+  Meet(part, node->output(), first);
   for (const Use& use : node->inputs()) {
-    if (use.value != nullptr && !StaysConstant(context_, part->kind, *use.value)) Meet(part, use.value, first, std::nullopt);
+    if (use.value != nullptr && !StaysConstant(context_, part->kind, *use.value)) Meet(part, use.value, first);
   }
 }
 

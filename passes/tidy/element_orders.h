@@ -57,7 +57,8 @@ class ElementOrders {
   };
 
   Part Grow(const Node& link, const Link& of) const;
-  void Meet(Part* part, const Value* value, bool first, std::optional<size_t> tensor) const;
+  bool Leads(const Part& part, const Node& node, const Graph* graph, bool first, bool into) const;
+  void Meet(Part* part, const Value* value, bool first) const;
   void LookAround(Part* part, const Value* value) const;
   void Join(Part* part, const Node* node, bool first) const;
   bool IsMember(const LinkKind& kind, const Node& node, bool first) const;
