@@ -105,6 +105,8 @@ std::vector<Pass> ListOfPasses() {
       Needs(kOperators,
             Gives({Given::kFinalNodes}, {"adapt", "the graph at its final opset",
                                          "forms that ATC reads in place of those that it refuses or misreads", Adapt})),
+      ReadsOnly(Needs(kDecided, {"confirm_ge", "sites that GE was to take and the graph as ATC reads it",
+                                 "a reason where a node of one had to be written in another form", ConfirmGe})),
       Needs(kDecided,
             {"tidy", "sites and the graph as ATC reads it", "the rest of the graph without what computes nothing", Tidy}),
       Needs(kDecided, {"share_keys", "sites that were left, and their nodes as ATC reads them",

@@ -15,8 +15,10 @@ namespace {
 
 // Why the pass of GE does not reach this site; "" if it does.
 std::string WhyGeCannot(Workspace& workspace, const Site& site, const GeConstruct& ge) {
+  const Fact& fact = workspace.facts().Of(site.value);
+  // Of all kernels that these passes make, the tables of types (aic-*-ops-info.json) have float16, float and bfloat16 only.
+  if (fact.type == DataType::kDouble) return "here it is double, and that kernel takes no double";
   if (ge.static_shapes) {
-    const Fact& fact = workspace.facts().Of(site.value);
     const bool fixed =
         fact.has_rank && std::all_of(fact.shape.begin(), fact.shape.end(), [](Dim dim) { return dim.is_number(); });
     if (!fixed) return fmt::format("here it is {}", workspace.facts().Describe(site.value));

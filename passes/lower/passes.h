@@ -12,6 +12,7 @@ absl::Status ChooseOpset(Workspace& workspace);
 absl::Status Lower(Workspace& workspace);
 absl::Status ExplainUnfused(Workspace& workspace);
 absl::Status Restore(Workspace& workspace);
+absl::Status ConfirmGe(Workspace& workspace);
 absl::Status KeepCalls(Workspace& workspace);
 
 }  // namespace ascend_fuse

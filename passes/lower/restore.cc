@@ -1,5 +1,6 @@
 // Restore and keep calls: what comes back because nothing took it.
 #include <algorithm>
+#include <iterator>
 
 #include "passes/core/workspace.h"
 #include "passes/lower/passes.h"
@@ -26,6 +27,11 @@ absl::Status Restore(Workspace& workspace) {
     const bool taken =
         std::any_of(norm.originals.begin(), norm.originals.end(), [](const auto& made) { return made.first->dead; });
     if (!norm.root->dead && !taken) workspace.rewriter().Restore(norm.root);
+  }
+  for (Site& site : workspace.sites) {
+    if (site.record.state != "by_ge") continue;
+    std::copy_if(site.covered.begin(), site.covered.end(), std::back_inserter(site.for_ge),
+                 [](const Node* node) { return !node->dead; });
   }
   return absl::OkStatus();
 }

@@ -269,7 +269,8 @@ class Examiner:
         self._again(out)
         self._numbers("numpy", out, lambda: self._numpy(model))
         self._numbers("expand", out, lambda: self._expanded(out, False))
-        self._numbers("as_atc", out, lambda: self._expanded(out, True))
+        if not self.refused:  # else it is another computation, which was said
+            self._numbers("as_atc", out, lambda: self._expanded(out, True))
 
     def _find(self, kind: str, sentence: str, binding: str = "") -> None:
         self.result.findings.append(Finding(kind, str(self.configuration), sentence, binding))
@@ -365,8 +366,6 @@ class Examiner:
         try:
             made = make()
         except ascend_fuse.AscendFuseError as error:
-            if kind == "as_atc" and self.refused and str(error).startswith("ATC of CANN"):
-                return  # and was said by optimize
             self._find(kind, first_line(error))
             return
         except Exception as error:

@@ -1,0 +1,71 @@
+// Confirm GE: what a pass of GE was said to take has to be there still when all nodes are as ATC reads them. A form that ATC
+// reads otherwise is written in other nodes, which that pass does not know.
+#include <algorithm>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "fmt/format.h"
+#include "passes/core/workspace.h"
+#include "passes/lower/passes.h"
+#include "patterns/operators/declarations.h"
+
+namespace ascend_fuse {
+namespace {
+
+class Confirmer {
+ public:
+  explicit Confirmer(Workspace& workspace)
+      : workspace_(workspace), library_(workspace.rules(RuleFolder::kLibrary)), matcher_(library_, workspace.Context()) {
+    for (const Rule& rule : library_.rules()) rules_.emplace(rule.name, &rule);
+  }
+
+  void Run() {
+    for (Site& site : workspace_.sites) {
+      if (site.record.state != "by_ge") continue;
+      const Node* const gone = Rewritten(site);
+      if (gone == nullptr || IsFound(site)) continue;
+      site.SetState("left");
+      site.Say("ge-pass-declines",
+               fmt::format("{}; here {} {} is written in another form, which ATC reads", site.record.because, OpType(*gone),
+                           Label(*gone)),
+               site.record.source);
+      lost_.insert(site.value);
+    }
+    for (Site& site : workspace_.sites) {
+      const SiteKind* const kind = FindSiteKind(site.record.kind);
+      if (site.record.state != "by_ge" || kind == nullptr || kind->sum_before.empty() || !lost_.contains(site.value)) continue;
+      site.SetState("left");
+      site.Say("sum-not-joined", "the norm after the sum was not fused", site.record.source);
+    }
+  }
+
+ private:
+  // A node of the construct that is not there any more.
+  static const Node* Rewritten(const Site& site) {
+    const auto gone = std::find_if(site.for_ge.begin(), site.for_ge.end(), [](const Node* node) { return node->dead; });
+    return gone == site.for_ge.end() ? nullptr : *gone;
+  }
+
+  // Whether the nodes that stand there now are what the pass takes, too.
+  bool IsFound(const Site& site) {
+    const auto rule = rules_.find(site.record.rule);
+    return rule == rules_.end() || site.value->producer == nullptr || matcher_.Run(*rule->second, site.value).has_value();
+  }
+
+  Workspace& workspace_;
+  const RuleSet& library_;
+  Matcher matcher_;
+  absl::flat_hash_map<std::string_view, const Rule*> rules_;
+  absl::flat_hash_set<const Value*> lost_;
+};
+
+}  // namespace
+
+absl::Status ConfirmGe(Workspace& workspace) {
+  const bool any =
+      std::any_of(workspace.sites.begin(), workspace.sites.end(), [](const Site& site) { return site.record.state == "by_ge"; });
+  if (any) Confirmer(workspace).Run();
+  return absl::OkStatus();
+}
+
+}  // namespace ascend_fuse
