@@ -10,7 +10,22 @@
 namespace ascend_fuse {
 namespace {
 
-int64_t ReaderCount(const Value* x) { return CountReaders(*x); }
+// Readers of the value and of its copies, which are not readers themselves: they go when the model is tidied.
+int64_t CountThroughCopies(const ValueNumbering& numbering, const Value& value) {
+  int64_t readers = value.is_graph_output ? 1 : 0;
+  for (const Use& use : LiveUses(value)) {
+    const Value* const copy = use.user->output(0);
+    const bool copies = copy != nullptr && numbering.Source(copy) == &value;
+    readers += copies ? CountThroughCopies(numbering, *copy) : 1;
+  }
+  return readers;
+}
+
+int64_t ReaderCount(const FunctionContext& context, const Value* x) {
+  if (context.numbering == nullptr) return CountReaders(*x);
+  while (const Value* const source = context.numbering->Source(x)) x = source;
+  return CountThroughCopies(*context.numbering, *x);
+}
 
 Holds Unused(std::optional<const Value*> x) {
   if (!x.has_value() || (!(*x)->is_graph_output && CountReaders(**x) == 0)) return absl::OkStatus();
@@ -41,7 +56,7 @@ Holds NoGate(const FunctionContext& context, const Value* x) {
 }
 
 constexpr std::array kRows = {
-    Function<"reader_count (x)", ReaderCount>("How many inputs of nodes, and outputs of the graph, read x."),
+    Function<"reader_count (x)", ReaderCount>("How many inputs of nodes, and outputs of the graph, read x or a copy of it."),
     Function<"unused (x)", Unused>("Holds for an output x that is not there or that nothing reads."),
     Function<"single_reader (x)", SingleReader>("Holds where one node reads x, which is not an output of the graph."),
     Function<"in_place_safe (x)", InPlaceSafe>(
