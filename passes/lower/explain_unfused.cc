@@ -139,9 +139,12 @@ class UnfusedExplainer {
     for (const size_t index : sites_of_.at(site.value)) {
       const Site& norm = workspace_.sites[index];
       if (!FindSiteKind(site.record.kind)->IsSumBefore(norm.record.kind)) continue;
-      if (norm.record.state == "by_ge") return "";
-      if (!norm.fused()) break;
+      if (norm.record.state != "by_ge" && !norm.fused()) break;
       const Value* x = KernelOf(*site.value->producer).input(0);
+      if (x != nullptr && x->graph != site.value->graph && x->producer != nullptr && IsOp(*x->producer, "Add")) {
+        return fmt::format("{} is computed outside of the body that {} stands in", ValueName(*x), ValueName(*site.value));
+      }
+      if (norm.record.state == "by_ge") return "";
       if (x == nullptr || x->producer == nullptr) break;
       if (IsOp(*x->producer, "Add")) return "";
       if (OpType(*x->producer).substr(0, 3) == "NPU") {

@@ -27,7 +27,7 @@ bool TidyGraph::IsJoinedWithSum(const Node& norm) const {
   const DeclaredOperator* const declared = FindDeclaredOperator(Domain(norm), OpType(norm));
   if (declared == nullptr || !declared->joined_with_sum || norm.input_count == 0 || norm.input(0) == nullptr) return false;
   const Node* const sum = norm.input(0)->producer;
-  if (sum == nullptr || !IsOp(*sum, "Add")) return false;
+  if (sum == nullptr || sum->graph != norm.graph || !IsOp(*sum, "Add")) return false;
   const Facts& facts = workspace_.facts();
   const Fact& a = facts.Of(sum->input(0));
   const Fact& b = facts.Of(sum->input(1));
