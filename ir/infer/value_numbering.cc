@@ -286,6 +286,8 @@ void AppendNumber(uint64_t number, std::string* key) { key->append(reinterpret_c
 
 }  // namespace
 
+bool IsWeighting(const Node& node) { return IsOp(node, "Mul") || IsOp(node, "Div") || IsOp(node, "Add") || IsOp(node, "Sub"); }
+
 ValueNumbering::ValueNumbering(const Model& model, const Facts& facts) {
   numbers_.reserve(model.value_count());
   copies_.Reserve(model.value_count());

@@ -31,6 +31,9 @@ class Copies {
   std::vector<Copy> copies_;  // by Value::id
 };
 
+// A product or a sum, by kind of operator: a copy where its other operand is all ones or zeros.
+bool IsWeighting(const Node& node);
+
 // Value numbering over the inferred facts. Noise (design.md section 3): Identity, Dropout at inference, Cast to
 // the same type or to a wider one and back, full-range Slice, Expand and Tile to the same shape, Pad by nothing,
 // Transposes that cancel, chains of Reshape, Squeeze, Unsqueeze and Flatten that come back to the shape they

@@ -65,7 +65,7 @@ void ExchangeDimsOfExpand(const Node& node, const ExchangedAxes& axes, const Fac
 }
 
 // What a Reshape has as its dims, with those that are padded changed: a number, 0 for the dim at the same place of the input,
-// or one -1. Empty: there is no such list.
+// or one -1 where no other dim can be 0, or where the model has it. Empty: there is no such list.
 std::vector<int64_t> DimsToWrite(const Facts& facts, const Node& node, const ZeroPadding& out, const ZeroPadding& first) {
   const auto in = facts.Of(node.input(0)).shape;
   const auto shape = facts.Of(node.output()).shape;
@@ -73,6 +73,7 @@ std::vector<int64_t> DimsToWrite(const Facts& facts, const Node& node, const Zer
   const auto numbers = IsGiven(node.input(1)) ? IntsParameter(facts, node, "shape", 1) : std::nullopt;
   std::vector<int64_t> written;
   int open = 0;
+  bool positive = true;
   for (size_t axis = 0; axis < out.size(); ++axis) {
     const Dim dim = facts.dims().Resolve(shape[axis]);
     const int64_t size = static_cast<int64_t>(out[axis].size());
@@ -84,6 +85,7 @@ std::vector<int64_t> DimsToWrite(const Facts& facts, const Node& node, const Zer
       written.push_back(size);
     } else if (taken_over(axis) && facts.dims().Equal(in[axis], dim)) {
       written.push_back(0);
+      positive = positive && facts.dims().AtLeast(dim, Dim::Of(1));
     } else if (dim.is_number()) {
       if (dim.number() < 1) return {};
       written.push_back(dim.number());
@@ -92,7 +94,7 @@ std::vector<int64_t> DimsToWrite(const Facts& facts, const Node& node, const Zer
       ++open;
     }
   }
-  return open <= 1 ? written : std::vector<int64_t>();
+  return open == 0 || (open == 1 && positive) ? written : std::vector<int64_t>();
 }
 
 // The dims that a Reshape reads, with those that are padded changed.

@@ -2,14 +2,7 @@
 
 #include <algorithm>
 
-#include "ir/schema.h"
-
 namespace ascend_fuse {
-namespace {
-
-bool IsWeighting(const Node& node) { return IsOp(node, "Mul") || IsOp(node, "Div") || IsOp(node, "Add") || IsOp(node, "Sub"); }
-
-}  // namespace
 
 EqualValues::EqualValues(const Model& model, const ValueNumbering& numbering) : numbering_(numbering) {
   for (const auto& graph : model.graphs()) {

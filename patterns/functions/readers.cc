@@ -10,12 +10,18 @@
 namespace ascend_fuse {
 namespace {
 
+// The value that x is a copy of. A weight of ones is a weight all the same: what it is multiplied with is read by that Mul.
+const Value* CopiedBy(const ValueNumbering& numbering, const Value& x) {
+  const Value* const source = numbering.Source(&x);
+  return source != nullptr && !IsWeighting(*x.producer) ? source : nullptr;
+}
+
 // Readers of the value and of its copies, which are not readers themselves: they go when the model is tidied.
 int64_t CountThroughCopies(const ValueNumbering& numbering, const Value& value) {
   int64_t readers = value.is_graph_output ? 1 : 0;
   for (const Use& use : LiveUses(value)) {
     const Value* const copy = use.user->output(0);
-    const bool copies = copy != nullptr && numbering.Source(copy) == &value;
+    const bool copies = copy != nullptr && CopiedBy(numbering, *copy) == &value;
     readers += copies ? CountThroughCopies(numbering, *copy) : 1;
   }
   return readers;
@@ -23,7 +29,7 @@ int64_t CountThroughCopies(const ValueNumbering& numbering, const Value& value) 
 
 int64_t ReaderCount(const FunctionContext& context, const Value* x) {
   if (context.numbering == nullptr) return CountReaders(*x);
-  while (const Value* const source = context.numbering->Source(x)) x = source;
+  while (const Value* const source = CopiedBy(*context.numbering, *x)) x = source;
   return CountThroughCopies(*context.numbering, *x);
 }
 
