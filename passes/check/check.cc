@@ -170,4 +170,22 @@ std::vector<WarningRecord> CheckDims(const Model& model, const InferOptions& opt
   return warnings;
 }
 
+std::vector<WarningRecord> CheckEmptyDims(const Model& model, Facts& facts, const InferOptions& options) {
+  std::set<std::string> met;  // of each name once, and not of those that --dim says
+  for (const auto& [name, range] : options.dims) met.insert(name);
+  std::vector<WarningRecord> warnings;
+  for (const Value* value : model.graph().inputs()) {
+    for (const std::string& name : DeclaredSymbols(*value)) {
+      if (!met.insert(name).second || !facts.dims().Resolve(facts.dims().Symbol(name)).is(0)) continue;
+      warnings.push_back(
+          {"dim-only-zero",
+           fmt::format(
+               "the dim `{}` of input {} can only be 0: numbers in the model, most often those of a Reshape, fit no other "
+               "size of it, and ONNX Runtime ends with an error for every other one",
+               name, ValueName(*value))});
+    }
+  }
+  return warnings;
+}
+
 }  // namespace ascend_fuse

@@ -54,4 +54,8 @@ class InputSymbols {
 // Names bound with --dim that no input of the model declares: "dim-unknown".
 std::vector<WarningRecord> CheckDims(const Model& model, const InferOptions& options);
 
+// Symbolic dims of inputs that are 0 in every run without an error, but for those that --dim gives: "dim-only-zero". The export
+// is broken then; `facts`: of the model.
+std::vector<WarningRecord> CheckEmptyDims(const Model& model, Facts& facts, const InferOptions& options);
+
 }  // namespace ascend_fuse

@@ -27,6 +27,7 @@ absl::Status CheckResult(Workspace& workspace) {
     return std::find(fix.begin(), fix.end(), dim.first) != fix.end();
   });
   warn(CheckDims(model, infer));
+  warn(CheckEmptyDims(model, workspace.facts(), workspace.options().infer));
   const std::vector<FindingRecord> in_nodes = FindInNodes(model, workspace.facts(), target);
   warn(CheckForms(in_nodes));
   std::vector<FindingRecord> frame = FindInStructure(model, target);

@@ -145,5 +145,28 @@ TEST(CheckTest, NamesOfDims) {
   EXPECT_EQ(CheckDims(*fixed, options)[0].message, "--dim batch: no input of the model has a symbolic dim");
 }
 
+TEST(CheckTest, ADimThatCanOnlyBeZeroIsTold) {
+  // Three rows more than x has are to be as many as those of a constant.
+  const auto check = [](int rows, const InferOptions& options) {
+    const auto model = Parse(fmt::format(R"((float[B, 2] x, float[3, 2] more, float[{}, 2] all) => (float[n, 2] y) {{
+      joined = Concat <axis = 0> (x, more)
+      y = Add (joined, all)
+    }})",
+                                         rows));
+    Facts facts = Infer(*model, options);
+    return CheckEmptyDims(*model, facts, options);
+  };
+  EXPECT_EQ(CodesOf(check(5, {})), Codes());
+  const auto warnings = check(3, {});
+  ASSERT_EQ(CodesOf(warnings), Codes{"dim-only-zero"});
+  EXPECT_EQ(
+      warnings[0].message,
+      "the dim `B` of input x can only be 0: numbers in the model, most often those of a Reshape, fit no other size of it, and "
+      "ONNX Runtime ends with an error for every other one");
+  InferOptions given;
+  given.dims = {{"B", {0, 0}}};
+  EXPECT_EQ(CodesOf(check(3, given)), Codes());  // as was said
+}
+
 }  // namespace
 }  // namespace ascend_fuse
