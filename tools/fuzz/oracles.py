@@ -53,6 +53,10 @@ def first_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {text.splitlines()[0][:400] if text else ''}"
 
 
+# Kinds that a pass of GE takes in nodes of the model, and not with Ascend nodes, which a second run does not look at.
+OF_GE = ("layer_norm", "gelu", "silu", "glu")
+
+
 def refusal(error: BaseException) -> str:
     """The codes of what ATC refuses."""
     return " ".join(sorted(set(re.findall(r"\[([a-z0-9-]+)\]", str(error))))) or str(error)[:100]
@@ -266,7 +270,7 @@ class Examiner:
         self.result.nodes.update(node.op_type for node in all_nodes(model.graph.node) if is_npu(node))
         self._interface(model)
         self._loads(out)
-        self._again(out)
+        self._again(out, report)
         self._numbers("numpy", out, lambda: self._numpy(model))
         self._numbers("expand", out, lambda: self._expanded(out, False))
         if not self.refused:  # else it is another computation, which was said
@@ -322,12 +326,17 @@ class Examiner:
         except ascend_fuse.AscendFuseError as error:
             self._find("check", first_line(error))
 
-    def _again(self, out: bytes) -> None:
+    def _again(self, out: bytes, report: Any) -> None:
         try:
-            again = ascend_fuse.optimize(out, **self.configuration.options(again=True), force=True).to_bytes()
+            second = ascend_fuse.optimize(out, **self.configuration.options(again=True), force=True)
         except ascend_fuse.AscendFuseError as error:
             self._find("again", first_line(error))
             return
+        for kind in OF_GE:  # what GE is said to take has to stand in the file
+            said, there = (len(r.of(kind, "by_ge")) for r in (report, second.report))
+            if there < said:
+                self._find("ge", f"{said} {kind} are said to be GE's, and {there} are in the file")
+        again = second.to_bytes()
         if again != out:
             before, after = (sorted(n.op_type for n in all_nodes(onnx.load_model_from_string(b).graph.node)) for b in (out, again))
             gone = collections.Counter(before) - collections.Counter(after)
