@@ -125,7 +125,6 @@ class Recogniser {
       sites_[site].node = RecognisedNode(emission);
       sites_[site].made = emission.replacements;
       for (const Node* made : emission.replacements) site_of_.emplace(made, site);
-      made_.insert(emission.replacements.begin(), emission.replacements.end());
       Share(*value, equal, &sites_[site]);
     };
     steps.refused = [&](MatchToken site, const Rule& rule, const absl::Status& why) {
@@ -165,18 +164,17 @@ class Recogniser {
     std::vector<const Value*> same = equal.Of(first);
     same.insert(same.end(), equal.Weighted(first).begin(), equal.Weighted(first).end());
     for (const Value* value : same) {
-      const Node* producer = value->producer;
-      if (value == &first || producer->dead || made_.contains(producer) || !StandsBefore(*first.producer, *producer)) {
-        continue;
-      }
+      const Node* const producer = value->producer;
+      const bool made = site_of_.contains(producer) || shared_.contains(producer);
+      if (value == &first || producer->dead || made || !StandsBefore(*first.producer, *producer)) continue;
       Cover(producer, site);
       NewNode copy;
       copy.op_type = "Identity";
       copy.inputs = {first.producer->output(first.output_index)};
-      const Node* made = workspace_.rewriter().ReplaceValue(value, copy);
-      workspace_.Refresh(made);
-      made_.insert(made);
-      site->made.push_back(made);
+      const Node* const read = workspace_.rewriter().ReplaceValue(value, copy);
+      workspace_.Refresh(read);
+      shared_.insert(read);
+      site->made.push_back(read);
     }
   }
 
@@ -306,7 +304,7 @@ class Recogniser {
   absl::flat_hash_set<const Node*> grouped_;                               // Concats that group_halves made
   absl::flat_hash_map<const Node*, const Node*> original_;                 // what nodes of straightened norms are in the model
   absl::flat_hash_map<const Node*, size_t> site_of_;                       // what was made, and for which site
-  absl::flat_hash_set<const Node*> made_;                                  // here, and not by an earlier pass
+  absl::flat_hash_set<const Node*> shared_;                                // what reads the first of equal constructs
   std::vector<std::pair<size_t, size_t>> taken_;  // sites whose node a later one matched, with the later one
 };
 

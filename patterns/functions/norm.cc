@@ -129,8 +129,7 @@ absl::StatusOr<Term> ChannelWeight(const FunctionContext& context, Weight w, Sha
 // c = sqrt(1e-6 / epsilon). With the exponents of float32 always. In float16 for c from 1/4 to 1: nothing overflows,
 // the product is rounded once more, and what is lost of elements below 2^-12, at most 2^-25 each, is divided by a root
 // of at least 1e-3 and so stays below 3e-5 in a result whose mean square is up to 1.
-Holds Rescalable(const FunctionContext& context, Shaped x, double epsilon) {
-  ASSIGN_OR_RETURN(const auto type, TypeOf(context, x.term));
+Holds RescalableAs(const FunctionContext& context, const Term& x, DataType type, double epsilon) {
   const bool wide = type == DataType::kFloat || type == DataType::kBfloat16;
   if (wide && context.target != nullptr && context.target->KeepsRange()) return absl::OkStatus();
   if (epsilon >= 1e-6 && epsilon <= 16e-6) return absl::OkStatus();
@@ -138,8 +137,17 @@ Holds Rescalable(const FunctionContext& context, Shaped x, double epsilon) {
       fmt::format(
           "the kernel adds 1e-6 whatever the attribute says; an epsilon of {:.7g} would need {} times {:.3g}, which may be "
           "computed in float16, whose range is too small for that",
-          epsilon, DescribeTerm(context, x.term), std::sqrt(1e-6 / epsilon)),
+          epsilon, DescribeTerm(context, x), std::sqrt(1e-6 / epsilon)),
       "epsilon-not-scalable");
+}
+
+Holds Rescalable(const FunctionContext& context, Shaped x, double epsilon) {
+  ASSIGN_OR_RETURN(const auto type, TypeOf(context, x.term));
+  return RescalableAs(context, x.term, type, epsilon);
+}
+
+Holds RescalableInFloat(const FunctionContext& context, Shaped x, double epsilon) {
+  return RescalableAs(context, x.term, DataType::kFloat, epsilon);
 }
 
 constexpr std::array kRows = {
@@ -153,6 +161,7 @@ constexpr std::array kRows = {
     Function<"rescalable (x, epsilon)", Rescalable>(
         "Holds where x may be multiplied by sqrt(1e-6 / epsilon), for a norm whose kernel adds 1e-6: with the "
         "exponents of float32, or for an epsilon from 1e-6 to 1.6e-5."),
+    Function<"rescalable_in_float (x, epsilon)", RescalableInFloat>("The same of x after a Cast to float32."),
 };
 
 }  // namespace
