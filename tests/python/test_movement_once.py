@@ -59,7 +59,7 @@ ALLOWED = {
     "ir/rewriter.cc": {"Split"},
     # Write these operators as others, one rewrite each. Where they decode positions besides, they should ask.
     "passes/tidy/columns.cc": {"Expand", "Tile"},
-    "passes/tidy/element_orders.cc": {"Identity"},  # noise, which is gone before orders are chosen
+    "passes/tidy/element_parts.cc": {"Identity"},  # noise, which is gone before orders are chosen
     "passes/tidy/expands.cc": {"Expand"},
     "passes/tidy/places.cc": {"GatherND"},
     "passes/tidy/dims.cc": {"Gather"},
