@@ -8,7 +8,6 @@
 #include "fmt/format.h"
 #include "ir/constant_tensor.h"
 #include "ir/movement/movement.h"
-#include "ir/schema.h"
 #include "passes/core/node_inserter.h"
 
 namespace ascend_fuse {

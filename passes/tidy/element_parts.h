@@ -5,11 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <string_view>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/functional/function_ref.h"
 #include "passes/layout/order_graph.h"
 #include "passes/tidy/links.h"
 #include "passes/tidy/tidy_graph.h"
