@@ -33,11 +33,11 @@ void MarkFixedByPlugin(const Model& model, const OptimizeOptions& options, Facts
   if (options.target.plugin) return;
   TargetOptions with = options.target;
   with.plugin = true;
-  const auto target = Target::Load(with);
+  const auto target = Target::Shared(with);
   if (!target.ok()) return;
   // With the plugin another sentence may be said of the node: then it is not fixed.
   std::set<std::pair<std::string, std::string>> left;
-  for (const FindingRecord& finding : FindEverywhere(model, facts, *target)) {
+  for (const FindingRecord& finding : FindEverywhere(model, facts, **target)) {
     left.insert({finding.op, finding.node});
   }
   for (FindingRecord& finding : *findings) {

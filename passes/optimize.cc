@@ -71,15 +71,14 @@ absl::StatusOr<Report> Run(Model* model, const OptimizeOptions& options, bool dr
 }
 
 absl::Status RunExpand(Model* model, const ExpandOptions& options) {
-  std::optional<Target> target;
+  std::shared_ptr<const Target> target;
   if (options.as_atc.has_value()) {
-    ASSIGN_OR_RETURN(auto loaded, Target::Load(*options.as_atc));
-    target.emplace(std::move(loaded));
+    ASSIGN_OR_RETURN(target, Target::Shared(*options.as_atc));
   }
   WorkspaceOptions of_workspace;
   of_workspace.rule_files = options.rule_files;
   of_workspace.infer = options.infer;
-  ASSIGN_OR_RETURN(const auto workspace, Workspace::Create(model, target.has_value() ? &*target : nullptr, of_workspace));
+  ASSIGN_OR_RETURN(const auto workspace, Workspace::Create(model, target.get(), of_workspace));
   RunOptions run;
   run.progress = options.progress;
   return RunPasses({{"inline", "", "", Inline}, {"expand", "", "", ExpandNodes}, {"sweep", "", "", Sweep, true}}, *workspace,
@@ -102,8 +101,7 @@ absl::Status Expand(Model* model, const ExpandOptions& options) {
 
 absl::StatusOr<std::shared_ptr<const Target>> TargetOf(const OptimizeOptions& options) {
   if (options.loaded_target != nullptr) return options.loaded_target;
-  ASSIGN_OR_RETURN(Target loaded, Target::Load(options.target));
-  return std::make_shared<const Target>(std::move(loaded));
+  return Target::Shared(options.target);
 }
 
 absl::StatusOr<std::string> DescribeRules(const OptimizeOptions& options) {

@@ -67,7 +67,7 @@ struct ExpandOptions {  // what Expand is told
 // functions' nodes. With as_atc, UNAVAILABLE where that ATC refuses the model.
 absl::Status Expand(Model* model, const ExpandOptions& options = {});
 
-// The target of these options: the loaded one, or loaded now.
+// The target of these options: the loaded one, or Target::Shared.
 absl::StatusOr<std::shared_ptr<const Target>> TargetOf(const OptimizeOptions& options);
 
 // The rules in force, one line each with what it makes and where it is written: for the command `rules`.

@@ -1,6 +1,7 @@
 // Find near misses: for every operator at which a construct begins and that no rule covered, the rule that got farthest and
 // where it stopped.
 #include <algorithm>
+#include <bitset>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -23,32 +24,39 @@
 namespace ascend_fuse {
 namespace {
 
-// Which patterns use one operator; each definition is looked at once.
+// Which of some operators patterns use; each definition is looked at once.
 class OperatorUse {
  public:
-  OperatorUse(const RuleSet& rules, std::string_view op_type) : rules_(rules), op_type_(op_type) {}
+  static constexpr size_t kMost = 128;
+  using Operators = std::bitset<kMost>;  // by their place in `operators`
 
-  bool In(const Pattern& pattern) {
-    if (pattern.kind == Pattern::Kind::kOperator && pattern.name == op_type_) return true;
-    for (const PatternPointer& argument : pattern.arguments) {
-      if (In(*argument)) return true;
+  // Takes the first kMost of `operators`.
+  OperatorUse(const RuleSet& rules, const std::vector<std::string_view>& operators) : rules_(rules) {
+    for (size_t i = 0; i < operators.size() && i < kMost; ++i) places_.try_emplace(operators[i], i);
+  }
+
+  Operators In(const Pattern& pattern) {
+    Operators used;
+    if (pattern.kind == Pattern::Kind::kOperator) {
+      if (const auto place = places_.find(pattern.name); place != places_.end()) used.set(place->second);
     }
-    return pattern.kind == Pattern::Kind::kDefinition && InDefinition(static_cast<size_t>(pattern.definition));
+    for (const PatternPointer& argument : pattern.arguments) used |= In(*argument);
+    if (pattern.kind == Pattern::Kind::kDefinition) used |= InDefinition(static_cast<size_t>(pattern.definition));
+    return used;
   }
 
  private:
-  bool InDefinition(size_t definition) {
-    const auto [known, is_new] = known_.try_emplace(definition, false);
+  Operators InDefinition(size_t definition) {
+    const auto [known, is_new] = known_.try_emplace(definition);
     if (!is_new) return known->second;
-    const auto& alternatives = rules_.definitions()[definition].alternatives;
-    const bool uses = std::any_of(alternatives.begin(), alternatives.end(),
-                                  [this](const auto& alternative) { return In(*alternative.pattern); });
-    return known_[definition] = uses;
+    Operators used;
+    for (const auto& alternative : rules_.definitions()[definition].alternatives) used |= In(*alternative.pattern);
+    return known_[definition] = used;
   }
 
   const RuleSet& rules_;
-  const std::string_view op_type_;
-  absl::flat_hash_map<size_t, bool> known_;
+  absl::flat_hash_map<std::string_view, size_t> places_;
+  absl::flat_hash_map<size_t, Operators> known_;
 };
 
 // Nodes of norms that are there also where the mean is not. They say nothing by themselves: a rule has to match but for one
@@ -188,20 +196,22 @@ class NearMisses {
       }
     }
     for (const std::string_view replacement : kReplacements) rules_of_[replacement];
-    for (std::string_view anchor : anchors) {
-      OperatorUse use(library_, anchor);
-      for (size_t r = 0; r < library_.rules().size(); ++r) {
-        const Rule& rule = library_.rules()[r];
-        if (rule.emit.empty() || workspace_.Skipped(rule)) continue;
-        const bool uses =
-            (IsOwn(anchor) || IsOfDifferences(anchor)) &&
-            std::any_of(rule.match.begin(), rule.match.end(), [&](const auto& statement) { return use.In(*statement.pattern); });
-        const bool asks = std::any_of(rule.where.begin(), rule.where.end(), [&](const Condition& condition) {
+    OperatorUse use(library_, anchors);
+    for (size_t r = 0; r < library_.rules().size(); ++r) {
+      const Rule& rule = library_.rules()[r];
+      if (rule.emit.empty() || workspace_.Skipped(rule)) continue;
+      OperatorUse::Operators matched;
+      for (const auto& statement : rule.match) matched |= use.In(*statement.pattern);
+      for (size_t i = 0; i < anchors.size(); ++i) {
+        const std::string_view anchor = anchors[i];
+        const bool uses = i < OperatorUse::kMost && matched.test(i) && (IsOwn(anchor) || IsOfDifferences(anchor));
+        const bool asks = !uses && std::any_of(rule.where.begin(), rule.where.end(), [&](const Condition& condition) {
           const Expression& side = condition.relation == Condition::Relation::kLet ? condition.right : condition.left;
           return side.kind == Expression::Kind::kCall && IsOneOf(anchor, of_function[side.function]);
         });
-        if (uses || asks) rules_of_[anchor].push_back(r);
-        if (uses || asks) used.insert(r);
+        if (!uses && !asks) continue;
+        rules_of_[anchor].push_back(r);
+        used.insert(r);
       }
     }
     for (const size_t r : used) {

@@ -53,11 +53,6 @@ std::vector<std::string> BuiltInNames(bool cann) {
   return names;
 }
 
-bool IsPath(std::string_view name) {
-  return name.find('/') != std::string_view::npos ||
-         (name.size() > kSuffix.size() && name.substr(name.size() - kSuffix.size()) == kSuffix);
-}
-
 class FirstError : public google::protobuf::io::ErrorCollector {
  public:
   void AddError(int line, google::protobuf::io::ColumnNumber column, const std::string& message) override {
@@ -191,6 +186,11 @@ absl::Status AddBases(const std::vector<std::string>& names, Replace replace, st
 }
 
 }  // namespace
+
+bool IsPath(std::string_view name) {
+  return name.find('/') != std::string_view::npos ||
+         (name.size() > kSuffix.size() && name.substr(name.size() - kSuffix.size()) == kSuffix);
+}
 
 std::vector<std::string> ChipNames() { return BuiltInNames(false); }
 std::vector<std::string> CannNames() { return BuiltInNames(true); }

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -23,6 +24,9 @@ struct OpenedFile {
   bool is_users = false;  // read from a path; else built in, and proven by the tests
   std::shared_ptr<const Message> data;
 };
+
+// Whether a chip or a CANN version is named by the path of a user's file.
+bool IsPath(std::string_view name);
 
 // Names of the built-in chips and CANN versions, sorted.
 std::vector<std::string> ChipNames();

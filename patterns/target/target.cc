@@ -3,6 +3,9 @@
 #include "patterns/target/target.h"
 
 #include <algorithm>
+#include <deque>
+#include <memory>
+#include <mutex>
 #include <set>
 #include <utility>
 
@@ -261,6 +264,31 @@ absl::StatusOr<Target> Target::Load(const TargetOptions& options) {
   RETURN_IF_ERROR(impl->AddFiles());
   RETURN_IF_ERROR(impl->AddUnsupportedForms(impl->files));
   return Target(std::move(impl));
+}
+
+absl::StatusOr<std::shared_ptr<const Target>> Target::Shared(const TargetOptions& options) {
+  const auto load = [&options]() -> absl::StatusOr<std::shared_ptr<const Target>> {
+    ASSIGN_OR_RETURN(Target loaded, Load(options));
+    return std::make_shared<const Target>(std::move(loaded));
+  };
+  if (contract::IsPath(options.chip) || contract::IsPath(options.cann)) return load();  // it may be written anew meanwhile
+  constexpr size_t kMostKept = 32;
+  struct Kept {
+    std::mutex mutex;
+    std::deque<std::shared_ptr<const Target>> targets;  // the last one that was asked for stands last
+  };
+  static auto* const kept = new Kept;  // never destroyed: threads may outlive main's statics
+  const std::lock_guard<std::mutex> lock(kept->mutex);
+  auto& targets = kept->targets;
+  const auto same = std::find_if(targets.begin(), targets.end(), [&](const auto& one) { return one->options() == options; });
+  if (same != targets.end()) {
+    std::rotate(same, same + 1, targets.end());
+    return targets.back();
+  }
+  ASSIGN_OR_RETURN(auto target, load());
+  targets.push_back(target);
+  if (targets.size() > kMostKept) targets.pop_front();
+  return target;
 }
 
 absl::Status Target::CheckData() const {

@@ -25,6 +25,8 @@ struct TargetOptions {
   bool plugin = false;                        // our op plugin is installed: its nodes may be emitted
   std::string precision_mode = "force_fp16";  // ATC's own words
   std::string style;                          // "", "D", "N", "X"
+
+  friend bool operator==(const TargetOptions&, const TargetOptions&) = default;
 };
 
 // One operand of a planned node.
@@ -104,6 +106,9 @@ class Target {
   // target file that does not parse, or the row of it that is wrong. Rows of built-in files are compiled when
   // they are first asked for.
   static absl::StatusOr<Target> Load(const TargetOptions& options);
+  // One target for all who ask with the same options, as one process over many models does: the last ones that were asked
+  // for are kept. With a file of a user, it is loaded each time. Errors are those of Load.
+  static absl::StatusOr<std::shared_ptr<const Target>> Shared(const TargetOptions& options);
   ~Target();
   Target(Target&&) noexcept;
   Target& operator=(Target&&) noexcept;

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import typing
-from typing import Any, Dict, List, TypeVar
+from typing import Any, Callable, Dict, List, Optional, TypeVar
 
 from ascend_fuse import _core
 
@@ -249,23 +249,31 @@ class Report:
 
 def record(of: type[_T], data: dict[str, Any]) -> _T:
     """Builds a record; what it has no field for is left out."""
-    hints = _hints(of)
-    return of(**{name: _value(hints[name], value) for name, value in data.items() if name in hints})
+    readers = _readers(of)
+    fields = {}
+    for name, value in data.items():
+        if name in readers:
+            reader = readers[name]
+            fields[name] = reader(value) if reader else value
+    return of(**fields)
 
 
-def _value(hint: Any, value: Any) -> Any:
+_READERS: Dict[type, Dict[str, Optional[Callable[[Any], Any]]]] = {}
+
+
+def _readers(of: type) -> dict[str, Callable[[Any], Any] | None]:
+    """By field: what makes its value of what JSON has, None where that is the value."""
+    if of not in _READERS:  # resolving the annotations costs more than everything else here
+        _READERS[of] = {name: _reader(hint) for name, hint in typing.get_type_hints(of).items()}
+    return _READERS[of]
+
+
+def _reader(hint: Any) -> Callable[[Any], Any] | None:
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is list and dataclasses.is_dataclass(arguments[0]):
-        return [_value(arguments[0], item) for item in value]
+        return lambda value: [record(arguments[0], item) for item in value]
     if origin is dict and dataclasses.is_dataclass(arguments[1]):
-        return {key: _value(arguments[1], item) for key, item in value.items()}
-    return record(hint, value) if isinstance(hint, type) and dataclasses.is_dataclass(hint) else value
-
-
-_HINTS: dict[type, dict[str, Any]] = {}
-
-
-def _hints(of: type) -> dict[str, Any]:
-    if of not in _HINTS:  # resolving the annotations costs more than everything else here
-        _HINTS[of] = typing.get_type_hints(of)
-    return _HINTS[of]
+        return lambda value: {key: record(arguments[1], item) for key, item in value.items()}
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        return lambda value: record(hint, value)
+    return None
