@@ -63,21 +63,41 @@ bool IsSumBeforeNorm(const Node& node) {
   return false;
 }
 
+// Whether `node` gives the same where it reads `narrower` in place of operand `index`.
+bool MayRead(const TidyContext& context, const Node& node, size_t index, const Value& narrower) {
+  // A slope is repeated like the other operand, and not the other way round.
+  if (node.domain != NameId::kEmpty || IsOp(node, "PRelu") || IsSumBeforeNorm(node) || !IsElementwise(node)) return false;
+  const Fact& result = context.facts().Of(node.output());
+  if (!result.has_rank) return false;
+  const std::vector<Dim> without = BroadcastWith(context, node, index, narrower);
+  return !without.empty() && context.dims().Equal(without, result.shape);
+}
+
+// Whether nobody needs `view`, which only puts axes of 1 in front of `narrower`: where a norm takes the mean of the view, for
+// example, and subtracts it from what the view reads, the two are one norm to nobody.
+bool IsNeededByNone(const TidyContext& context, const Value& view, const Value& narrower) {
+  constexpr int kMostReaders = 16;  // each of which asks
+  if (view.is_graph_output) return false;
+  int readers = 0;
+  for (const Use& use : LiveUses(view)) {
+    const auto inputs = use.user->inputs();
+    const auto reads = std::count_if(inputs.begin(), inputs.end(), [&](const Use& other) { return other.value == &view; });
+    if (++readers > kMostReaders || reads > 1 || !MayRead(context, *use.user, use.index, narrower)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::optional<Tidied> AskExpands(TidyContext& context, const Node& node) {
-  // A slope is repeated like the other operand, and not the other way round; before opset 7 nothing is.
-  constexpr int64_t kBroadcasts = 7;
-  if (node.domain != NameId::kEmpty || node.input_count < 2 || IsOp(node, "PRelu")) return std::nullopt;
-  if (context.workspace.model().OpsetVersion() < kBroadcasts) return std::nullopt;
+  constexpr int64_t kBroadcasts = 7;  // before opset 7 nothing is repeated
+  if (node.input_count < 2 || context.workspace.model().OpsetVersion() < kBroadcasts) return std::nullopt;
   for (size_t i = 0; i < node.input_count; ++i) {
     const Value* const narrower = Narrower(context, node, i);
-    if (narrower == nullptr || IsSumBeforeNorm(node)) continue;
-    if (!IsElementwise(node)) return std::nullopt;
-    const Fact& result = context.facts().Of(node.output());
-    if (!result.has_rank) return std::nullopt;
-    const std::vector<Dim> without = BroadcastWith(context, node, i, *narrower);
-    if (!without.empty() && context.dims().Equal(without, result.shape)) return Tidied::Reads(i, Term::Of(narrower));
+    if (narrower == nullptr || !MayRead(context, node, i, *narrower)) continue;
+    if (Before(node, i, "Expand") != nullptr || IsNeededByNone(context, *node.input(i), *narrower)) {
+      return Tidied::Reads(i, Term::Of(narrower));
+    }
   }
   return std::nullopt;
 }
