@@ -91,10 +91,17 @@ class DimTable {
   bool MentionsFresh(Dim dim) const;
   // True if FreshSymbol made any symbol.
   bool HasFresh() const;
-  // What holds only where a body of If, Loop or Scan runs must not be believed outside: in a scope other than
-  // 0, Unify replaces only symbols that FreshSymbol made in that scope, and what is computed from them. Returns the
-  // scope left.
+  // What holds only where a body of If, Loop or Scan runs must not be believed outside. In a scope other than 0, Unify
+  // replaces symbols that FreshSymbol made in that scope, and what is computed from them; of all others it records what is
+  // equal for this scope alone: it is known while this scope or one within it is set. Returns the scope left.
   uint64_t SetScope(uint64_t scope);
+  // The same, and says which scope `scope` lies within.
+  uint64_t SetScope(uint64_t scope, uint64_t outer);
+  uint64_t scope() const;
+  // Whether something was recorded for a scope alone.
+  bool HasScoped(uint64_t scope) const;
+  // Forgets what was recorded for a scope alone; it is not the one that is set.
+  void ForgetScoped(uint64_t scope);
   // Whether Unify and Meet record what they are told; off, they only answer. Off is for speculative inference: what
   // nodes of our own need is not evidence about the model. Returns what it was.
   bool SetUnification(bool on);
@@ -103,7 +110,7 @@ class DimTable {
   // A mark of this moment: OlderThan tells whether all symbols of a dim existed then.
   uint64_t Mark() const;
   bool OlderThan(Dim dim, uint64_t mark) const;
-  // Grows with every fact that Unify or SetRange adds.
+  // Grows with every fact that Unify or SetRange adds for all scopes.
   uint64_t version() const;
   // Binds a symbol to a range (inclusive); equal ends make it a number.
   void SetRange(std::string_view symbol, int64_t low, int64_t high);

@@ -59,7 +59,25 @@ bool DimTable::OlderThan(Dim dim, uint64_t mark) const {
   return dim.known() && impl_->OlderThan(dim, mark);
 }
 
-uint64_t DimTable::SetScope(uint64_t scope) { return std::exchange(impl_->scope, scope); }
+uint64_t DimTable::SetScope(uint64_t scope) {
+  const uint64_t left = impl_->scope;
+  if (scope == left) return left;
+  impl_->Leave();
+  impl_->scope = scope;
+  if (!impl_->equalities.empty()) impl_->Enter(scope);
+  return left;
+}
+
+uint64_t DimTable::SetScope(uint64_t scope, uint64_t outer) {
+  if (scope != 0 && scope != outer) impl_->outer_scopes[scope] = outer;
+  return SetScope(scope);
+}
+
+uint64_t DimTable::scope() const { return impl_->scope; }
+
+bool DimTable::HasScoped(uint64_t scope) const { return impl_->equalities.contains(scope); }
+
+void DimTable::ForgetScoped(uint64_t scope) { impl_->equalities.erase(scope); }
 
 uint64_t DimTable::version() const { return impl_->version; }
 

@@ -22,7 +22,7 @@ Dim DimTable::Impl::ResolveAtom(uint32_t id) {
       target = atom.substitute;
       next = SingleAtom(target);
     }
-    atoms[id].substitute = target;
+    if (placed.empty()) atoms[id].substitute = target;
     result = Resolve(target);
   } else if (atoms[id].kind != AtomKind::kSymbol) {
     const AtomKind kind = atoms[id].kind;
@@ -39,7 +39,12 @@ Dim DimTable::Impl::ResolveAtom(uint32_t id) {
 Dim DimTable::Impl::Resolve(Dim dim) {
   if (dim.kind_ != Dim::Kind::kExpression) return dim;
   Expression* expression = expressions[static_cast<size_t>(dim.bits_)].get();
-  if (expression->version == version) return expression->resolved;
+  const bool is_here = !placed.empty();
+  if (is_here) {
+    if (const auto here = resolved_here.find(dim.bits_); here != resolved_here.end()) return here->second;
+  } else if (expression->version == version) {
+    return expression->resolved;
+  }
   // What was resolved earlier is the better start: substitutions are only ever added.
   Dim start = expression->version == 0 ? dim : expression->resolved;
   Dim result = start;
@@ -67,10 +72,50 @@ Dim DimTable::Impl::Resolve(Dim dim) {
       if (built.known()) result = built;
     }
   }
+  if (is_here) {
+    resolved_here[dim.bits_] = result;
+    return result;
+  }
   expression = expressions[static_cast<size_t>(dim.bits_)].get();
   expression->resolved = result;
   expression->version = version;
   return result;
+}
+
+void DimTable::Impl::Place(uint32_t atom, Dim value) {
+  placed.push_back({atom, value, atoms[atom].substitute});
+  atoms[atom].substitute = value;
+  resolved_here.clear();
+}
+
+void DimTable::Impl::Leave() {
+  if (placed.empty()) return;
+  for (; !placed.empty(); placed.pop_back()) {
+    const Placed& last = placed.back();
+    if (atoms[last.atom].substitute == last.value) atoms[last.atom].substitute = last.otherwise;
+  }
+  resolved_here.clear();
+}
+
+void DimTable::Impl::Enter(uint64_t entered) {
+  std::vector<uint64_t> scopes;  // the innermost one first
+  constexpr size_t kDeepest = 64;
+  while (entered != 0 && scopes.size() < kDeepest) {
+    scopes.push_back(entered);
+    const auto outer = outer_scopes.find(entered);
+    entered = outer == outer_scopes.end() ? 0 : outer->second;
+  }
+  for (auto around = scopes.rbegin(); around != scopes.rend(); ++around) {
+    const auto known = equalities.find(*around);
+    if (known == equalities.end()) continue;
+    for (const Equality& one : known->second) {
+      Polynomial difference = Of(Resolve(one.a));
+      if (!AddTo(&difference, Of(Resolve(one.b)), -1) || difference.empty()) continue;
+      const Replacement best = BestReplacement(difference, false);
+      const Dim value = best.atom < 0 ? Dim() : Intern(best.value);
+      if (value.known()) Place(static_cast<uint32_t>(best.atom), value);
+    }
+  }
 }
 
 Dim DimTable::Impl::Outside(Dim dim) {
@@ -133,6 +178,7 @@ bool DimTable::Impl::UnifyWithinBounds(Dim a, Dim b) {
     if (OccursIn(atom, value)) return false;
   }
   for (const auto& [atom, value] : clamps) atoms[atom].substitute = value;
+  resolved_here.clear();
   ++version;
   return true;
 }
@@ -160,19 +206,41 @@ bool DimTable::Impl::Unify(Dim a, Dim b) {
     term.factors = std::move(quotient.factors);
     term.coefficient /= static_cast<int64_t>(content);
   }
-  // Which atom to replace: one that inference made up, then a broadcast whose outcome is now known, then a
-  // symbol that is a sum of others (total = past + seq keeps past >= 0 visible), then the newest symbol
-  // (those of graph inputs are the oldest), then other opaque atoms.
-  int best = -1;
+  Replacement best = BestReplacement(difference, true);
+  const bool here_only = best.atom < 0 && scope != 0;
+  if (here_only) best = BestReplacement(difference, false);
+  if (best.atom < 0) return true;
+  const uint32_t id = static_cast<uint32_t>(best.atom);
+  const Interval range = atoms[id].kind == AtomKind::kSymbol ? atoms[id].range : BoundsOfAtom(id, 2);
+  if (Upper(best.value, 3) < range.low || Lower(best.value, 3) > range.high) return false;
+  const Dim value = Intern(best.value);
+  if (!value.known()) return true;
+  if (here_only) {
+    std::vector<Equality>& here = equalities[scope];
+    if (here.size() >= kMostEqualities) return true;
+    here.push_back({OfAtom(id), value});
+    Place(id, value);
+    return true;
+  }
+  atoms[id].substitute = value;
+  Transfer(best.value, value, range);
+  resolved_here.clear();
+  ++version;
+  return true;
+}
+
+// One that inference made up, then a broadcast whose outcome is now known, then a symbol that is a sum of others (total = past +
+// seq keeps past >= 0 visible), then the newest symbol (those of graph inputs are the oldest), then other opaque atoms.
+DimTable::Impl::Replacement DimTable::Impl::BestReplacement(const Polynomial& difference, bool of_scope) {
+  Replacement best;
   int64_t best_score = kMinusInfinity;
-  Polynomial best_value;
   for (size_t i = 0; i < difference.size(); ++i) {
     const Term& term = difference[i];
     if (term.factors.size() != 1 || (term.coefficient != 1 && term.coefficient != -1)) continue;
     const uint32_t id = term.factors[0];
     Polynomial others = difference;
     others.erase(others.begin() + static_cast<int>(i));
-    if ((scope != 0 && atoms[id].scope != scope) || Occurs(id, others)) continue;
+    if ((of_scope && scope != 0 && atoms[id].scope != scope) || Occurs(id, others)) continue;
     Polynomial value;
     if (!AddTo(&value, others, -term.coefficient)) continue;
     const Atom& atom = atoms[id];
@@ -184,22 +252,11 @@ bool DimTable::Impl::Unify(Dim a, Dim b) {
     } else if (atom.kind == AtomKind::kBroadcast) {
       score += int64_t{1} << 35;
     }
-    if (best < 0 || score > best_score) {
-      best = static_cast<int>(id);
-      best_score = score;
-      best_value = std::move(value);
-    }
+    if (best.atom >= 0 && score <= best_score) continue;
+    best = {id, std::move(value)};
+    best_score = score;
   }
-  if (best < 0) return true;
-  const uint32_t id = static_cast<uint32_t>(best);
-  const Interval range = atoms[id].kind == AtomKind::kSymbol ? atoms[id].range : BoundsOfAtom(id, 2);
-  if (Upper(best_value, 3) < range.low || Lower(best_value, 3) > range.high) return false;
-  const Dim value = Intern(best_value);
-  if (!value.known()) return true;
-  atoms[id].substitute = value;
-  Transfer(best_value, value, range);
-  ++version;
-  return true;
+  return best;
 }
 
 void DimTable::Impl::Transfer(const Polynomial& polynomial, Dim value, const Interval& range) {

@@ -29,8 +29,7 @@ void Calls::Infer(NodeContext& c) {
   for (size_t i = 0; i < c.input_count(); ++i) {
     if (c.has(i)) inputs.push_back(c.in(i));
   }
-  const uint64_t scope = std::exchange(scope_, c.dims().SetScope(0));
-  c.dims().SetScope(scope_);
+  const uint64_t scope = std::exchange(scope_, c.dims().scope());
   const uint64_t frame = std::exchange(frame_, ++frames_);
   Facts::Values outer = facts.SwapValues({});
   for (size_t i = 0; i < std::min(inputs.size(), body->given); ++i) facts.Set(graph.inputs()[i], inputs[i]);

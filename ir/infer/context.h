@@ -131,7 +131,7 @@ Fact ConstantFact(const Model& model, const Tensor& tensor, Facts* facts);
 void Store(const Value& value, Fact computed, const Node* by, Facts* facts);
 
 // Symbols of a body may be unified by what the body does; symbols from outside may not: the body may not run.
-uint64_t ScopeOf(const Graph& graph, Facts* facts);
+uint64_t ScopeOf(const Graph& graph, const Facts* facts);
 
 // Facts of all nodes of `graph`, whose inputs have facts already or are declared.
 void InferGraph(const Graph& graph, Facts* facts);

@@ -10,6 +10,18 @@
 namespace ascend_fuse::infer {
 namespace {
 
+// A dim that is `a` where the first of two bodies ran, and `b` where the second one did. What equals `a` where the first one ran
+// is true of both, and the other way round.
+Dim InEither(NodeContext& c, absl::Span<const Graph* const> bodies, Dim a, Dim b) {
+  if (c.dims().Equal(a, b)) return a;
+  if (bodies.size() != 2) return Dim();
+  for (const auto& [body, dim] : {std::pair(bodies[0], b), std::pair(bodies[1], a)}) {
+    const InPlace place(*body, &c.facts());
+    if (c.dims().Equal(a, b)) return dim;
+  }
+  return Dim();
+}
+
 void If(NodeContext& c) {
   const auto bodies = c.node().subgraphs();
   for (const Graph* body : bodies) {
@@ -60,15 +72,13 @@ void If(NodeContext& c) {
         joined.has_rank = false;
         shape.clear();
       }
-      for (size_t k = 0; k < shape.size(); ++k) {
-        if (!c.dims().Equal(shape[k], c.dims().Outside(fact.shape[k]))) shape[k] = Dim();
-      }
+      for (size_t k = 0; k < shape.size(); ++k) shape[k] = InEither(c, bodies, shape[k], c.dims().Outside(fact.shape[k]));
       if (!(joined.is_splat && fact.is_splat && joined.splat == fact.splat)) joined.is_splat = false;
       const bool comparable = elements.has_value() && joined.has_rank && fact.elements != nullptr &&
                               fact.elements->integers.size() == elements->size();
       if (!comparable) elements.reset();
       for (size_t k = 0; elements.has_value() && k < elements->size(); ++k) {
-        if (!c.dims().Equal((*elements)[k], fact.elements->integers[k])) (*elements)[k] = Dim();
+        (*elements)[k] = InEither(c, bodies, (*elements)[k], fact.elements->integers[k]);
       }
     }
     if (first) continue;
@@ -184,6 +194,7 @@ class LoopBody {
       carried->has_rank = false;
       return false;
     }
+    const InPlace place(body_, facts_);  // that the next turn gets the same is asked where a turn has run
     bool kept = true;
     for (size_t i = 0; i < carried->shape.size(); ++i) {
       if (!carried->shape[i].known() || facts_->dims().Equal(carried->shape[i], out.shape[i])) continue;

@@ -48,7 +48,7 @@ void Facts::SetMovements(const Node& node, absl::Span<const Movement* const> of_
   movements[node.id] = of_outputs.empty() ? nullptr : arena_.Copy(of_outputs).data();
 }
 
-bool Facts::ResolveDims() {
+bool Facts::ResolveDims(const Model& model) {
   bool numbers = false;
   const auto is_resolved = [&](Dim dim) { return dim.is_number() || !dim.known() || dims_.Resolve(dim) == dim; };
   const auto resolved = [&](absl::Span<const Dim> dims) {
@@ -59,20 +59,40 @@ bool Facts::ResolveDims() {
     }
     return arena_.Copy(absl::Span<const Dim>(now));
   };
-  for (Fact& fact : values_.facts) {
+  const auto resolve = [&](Fact& fact) {
     if (fact.has_rank && !std::all_of(fact.shape.begin(), fact.shape.end(), is_resolved)) {
       fact.shape = resolved(fact.shape);
       if (fact.origin == Origin::kOperator) fact.origin = Origin::kUnified;
     }
-    if (fact.elements == nullptr) continue;
+    if (fact.elements == nullptr) return;
     const absl::Span<const Dim> integers = fact.elements->integers;
-    if (std::all_of(integers.begin(), integers.end(), is_resolved)) continue;
+    if (std::all_of(integers.begin(), integers.end(), is_resolved)) return;
     Elements* elements = arena_.New<Elements>();
     elements->integers = resolved(integers);
     fact.elements = elements;
+  };
+  for (Fact& fact : values_.facts) resolve(fact);
+  const bool in_all_scopes = numbers;
+  const auto resolve_value = [&](const Value* value) {
+    if (value != nullptr && value->id < values_.facts.size()) resolve(values_.facts[value->id]);
+  };
+  for (const auto& graph : model.graphs()) {
+    if (graph->owner() == nullptr || graph->owner()->dead || !dims_.HasScoped(infer::ScopeOf(*graph, this))) continue;
+    const InPlace place(*graph, this);
+    for (const Value* value : graph->inputs()) resolve_value(value);
+    for (const Node* node : graph->nodes()) {
+      for (const Value* value : node->outputs()) resolve_value(value);
+    }
   }
-  return numbers;
+  return in_all_scopes;
 }
+
+InPlace::InPlace(const Graph& graph, Facts* facts) : dims_(facts->dims()), outer_(dims_.scope()) {
+  const Graph* const around = graph.owner() == nullptr ? nullptr : graph.owner()->graph;
+  dims_.SetScope(infer::ScopeOf(graph, facts), around == nullptr ? 0 : infer::ScopeOf(*around, facts));
+}
+
+InPlace::~InPlace() { dims_.SetScope(outer_); }
 
 std::vector<bool> Facts::UnifiedFacts() const {
   std::vector<bool> unified;
@@ -261,6 +281,7 @@ void Store(const Value& value, Fact computed, const Node* by, Facts* facts) {
     computed.shape = earlier.shape;
   }
   if (computed.has_rank) {
+    const bool is_of_body = by == nullptr && value.graph->owner() != nullptr;
     Shape shape(computed.shape.begin(), computed.shape.end());
     bool changed = false;
     for (size_t i = 0; i < shape.size(); ++i) {
@@ -270,6 +291,9 @@ void Store(const Value& value, Fact computed, const Node* by, Facts* facts) {
         changed = true;
         // Exporters write 0 for "not known" into value_info.
         if (of_declaration.is(0) && !value.is_graph_input && !value.is_graph_output) of_declaration = Dim();
+        // The turns of a loop do not keep this dim (LoopBody): a name that the body declares is a label, like one of an output,
+        // and where the outside has a dim of that name, it is that of the first turn only.
+        if (is_of_body && !of_declaration.is_number()) of_declaration = Dim();
         if (of_declaration.known()) {
           shape[i] = of_declaration;
           from_declaration = true;
@@ -510,7 +534,7 @@ const absl::flat_hash_map<OpKey, Handler>& Handlers() {
 
 }  // namespace
 
-uint64_t ScopeOf(const Graph& graph, Facts* facts) {
+uint64_t ScopeOf(const Graph& graph, const Facts* facts) {
   const Calls* calls = facts->calls();
   if (graph.owner() == nullptr) return calls == nullptr ? 0 : calls->scope();
   uint64_t index = 0;
@@ -539,7 +563,9 @@ void InferGraph(const Graph& graph, Facts* facts) {
   int depth = 0;
   for (const Node* owner = graph.owner(); owner != nullptr && depth <= 64; owner = owner->graph->owner()) ++depth;
   if (depth > 64) return;
-  const uint64_t outer_scope = facts->dims().SetScope(ScopeOf(graph, facts));
+  // What an earlier visit to a body found may rest on what its loop was then thought to keep.
+  if (graph.owner() != nullptr) facts->dims().ForgetScoped(ScopeOf(graph, facts));
+  const InPlace place(graph, facts);
   for (const Value* value : graph.initializers()) {
     if (value->initializer == nullptr || facts->Of(value).has_rank) continue;
     Fact fact = value->is_graph_input ? TypeAndShapeOf(*value->initializer, facts)
@@ -564,7 +590,6 @@ void InferGraph(const Graph& graph, Facts* facts) {
       if (!nodes[i]->dead) InferNode(*nodes[i], facts);
     }
   }
-  facts->dims().SetScope(outer_scope);
 }
 
 DataType EitherType(const NodeContext& c, size_t a, size_t b) {
@@ -586,7 +611,7 @@ bool CanBeOneShape(const Fact& a, const Fact& b, const DimTable& dims) {
 
 void InferNode(const Node& node, Facts* facts) {
   infer::NodeContext context(node, facts);
-  const uint64_t outer_scope = facts->dims().SetScope(infer::ScopeOf(*node.graph, facts));
+  const InPlace place(*node.graph, facts);
   infer::Calls* const calls = facts->calls();
   if (calls != nullptr && calls->IsCall(node)) {
     calls->Infer(context);
@@ -600,7 +625,6 @@ void InferNode(const Node& node, Facts* facts) {
     }
   }
   context.Commit();
-  facts->dims().SetScope(outer_scope);
 }
 
 std::vector<std::pair<std::string_view, std::string_view>> InferredOperators() {
@@ -658,7 +682,7 @@ Facts Infer(const Model& model, const InferOptions& options) {
     facts.StartLoops();
     if (facts.calls() != nullptr) facts.calls()->StartPass();
     infer::InferGraph(model.graph(), &facts);
-    const bool numbers = facts.ResolveDims();
+    const bool numbers = facts.ResolveDims(model);
     if (facts.dims().version() == version) break;  // nothing was learned that an earlier node could use
     if (facts.calls() != nullptr && facts.calls()->exhausted()) break;
     // Worth another pass only if a number was learned, or something is unknown that unification might have made known.

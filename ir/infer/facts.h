@@ -133,8 +133,9 @@ class Facts {
   }
 
   // Writes what was found of symbols after a shape or an element was computed into it: a dim that is a number is one to everybody
-  // who looks at it, whichever node taught it. Whether one became a number, by which nodes before that one may compute more.
-  bool ResolveDims();
+  // who looks at it, whichever node taught it; what was found in a body, into what the body computes. Whether one became a number
+  // everywhere, by which nodes before that one may compute more.
+  bool ResolveDims(const Model& model);
   // Of every fact whether dims of it were found equal to others, and the same said of facts that were computed anew since.
   std::vector<bool> UnifiedFacts() const;
   void MarkUnified(const std::vector<bool>& unified);
@@ -170,6 +171,7 @@ class Facts {
   void SetOperators(const OperatorInference* operators) { operators_ = operators; }
 
   infer::Calls* calls() { return calls_.get(); }
+  const infer::Calls* calls() const { return calls_.get(); }
   void SetCalls(std::shared_ptr<infer::Calls> calls) { calls_ = std::move(calls); }
 
  private:
@@ -182,6 +184,20 @@ class Facts {
   absl::flat_hash_map<uint64_t, uint64_t> marks_;  // by scope
   const OperatorInference* operators_ = nullptr;
   std::shared_ptr<infer::Calls> calls_;  // nullptr without local functions
+};
+
+// Sets the scope of dims to the place of a graph: what holds in a body where it runs is known while this lives
+// (DimTable::SetScope).
+class InPlace {
+ public:
+  InPlace(const Graph& graph, Facts* facts);
+  ~InPlace();
+  InPlace(const InPlace&) = delete;
+  InPlace& operator=(const InPlace&) = delete;
+
+ private:
+  DimTable& dims_;
+  const uint64_t outer_;
 };
 
 // Facts of every value of the model, nested bodies included. Linear in nodes; never an error: an unknown

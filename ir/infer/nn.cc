@@ -39,9 +39,7 @@ Dim WindowDim(NodeContext& c, Dim in, Dim kernel, int64_t stride, int64_t dilati
 // Of a body nothing is said: it may not run.
 Dim Length(NodeContext& c, size_t axis, Dim dim) {
   if (!dim.known() || dim.is_number() || c.dims().AtLeast(dim, Dim::Of(0))) return dim;
-  const uint64_t scope = c.dims().SetScope(0);
-  c.dims().SetScope(scope);
-  if (scope == 0) c.Require(c.Fresh(0, axis), dim);  // what a symbol is at least, the dim is that takes its place
+  if (c.dims().scope() == 0) c.Require(c.Fresh(0, axis), dim);  // what a symbol is at least, the dim is that takes its place
   return dim;
 }
 

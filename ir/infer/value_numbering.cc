@@ -452,7 +452,7 @@ bool UnifyEqualValues(const Graph& graph, const ValueNumbering& numbering, Facts
 std::unique_ptr<ValueNumbering> NumberValues(const Model& model, Facts* facts) {
   auto numbering = std::make_unique<ValueNumbering>(model, *facts);
   for (int i = 1; i < kMostNumberings && UnifyEqualValues(model.graph(), *numbering, facts); ++i) {
-    facts->ResolveDims();
+    facts->ResolveDims(model);
     numbering = std::make_unique<ValueNumbering>(model, *facts);
   }
   return numbering;

@@ -101,7 +101,7 @@ void InferFurther(Workspace& workspace) {
   }
   SortInOrder(&nodes);
   for (const Node* node : nodes) InferMore(*node, &facts, [](const Value*) {});
-  facts.ResolveDims();
+  facts.ResolveDims(workspace.model());
   facts.ForgetContradictions(contradictions);
   workspace.NumberValues();
 }
