@@ -281,19 +281,19 @@ void Store(const Value& value, Fact computed, const Node* by, Facts* facts) {
     computed.shape = earlier.shape;
   }
   if (computed.has_rank) {
-    const bool is_of_body = by == nullptr && value.graph->owner() != nullptr;
+    // No runtime checks the names of dims that a body declares of what goes in and out of it, and of what a loop carries they are
+    // those of the first turn. Where a turn keeps a dim, LoopBody knows.
+    const bool is_of_body = value.graph->owner() != nullptr && (by == nullptr || value.is_graph_output);
     Shape shape(computed.shape.begin(), computed.shape.end());
     bool changed = false;
     for (size_t i = 0; i < shape.size(); ++i) {
       Dim of_declaration;
       if (declared.has_rank && declared.shape.size() == shape.size()) of_declaration = declared.shape[i];
+      if (is_of_body && !of_declaration.is_number()) of_declaration = Dim();
       if (!shape[i].known()) {
         changed = true;
         // Exporters write 0 for "not known" into value_info.
         if (of_declaration.is(0) && !value.is_graph_input && !value.is_graph_output) of_declaration = Dim();
-        // The turns of a loop do not keep this dim (LoopBody): a name that the body declares is a label, like one of an output,
-        // and where the outside has a dim of that name, it is that of the first turn only.
-        if (is_of_body && !of_declaration.is_number()) of_declaration = Dim();
         if (of_declaration.known()) {
           shape[i] = of_declaration;
           from_declaration = true;

@@ -23,11 +23,66 @@ TEST(ControlFlowTest, BranchesAreJoinedAndProveNothingOutside) {
                                        e2 = Neg (x) }
     >
   })");
-  EXPECT_EQ(m["z"], "float[z_d0, 4]");
+  EXPECT_EQ(m["z"], "float[n, 4]");  // where the second one ran, k is n
   EXPECT_EQ(m["w"], "float[n, 4]");
   EXPECT_EQ(m["x"], "float[n, 4]");
   EXPECT_EQ(m["one"], "float[4, 4]");
   EXPECT_FALSE(m.facts().dims().Equal(m.fact("x").shape[0], m.fact("y").shape[0]));
+}
+
+TEST(ControlFlowTest, WhatABranchProvesIsKnownInIt) {
+  Inferred m(R"(g (bool c, float[n, 4] x, float[k, 4] y) => (z, after) {
+    z = If (c) <
+      then_branch = g1 () => (a) { before = Relu (y)
+                                   both = Concat <axis = 1> (x, y)
+                                   a = Neg (y) },
+      else_branch = g2 () => (e) { other = Relu (y)
+                                   e = Sigmoid (y) }
+    >
+    after = Relu (y)
+  })");
+  EXPECT_EQ(m["before"], "float[n, 4]");
+  EXPECT_EQ(m["both"], "float[n, 8]");
+  EXPECT_EQ(m["other"], "float[k, 4]");
+  EXPECT_EQ(m["after"], "float[k, 4]");
+  EXPECT_EQ(m["z"], "float[k, 4]");
+  Facts& facts = m.facts();
+  const Dim n = m.fact("x").shape[0];
+  const Dim k = m.fact("y").shape[0];
+  EXPECT_FALSE(facts.dims().Equal(n, k));
+  const InPlace place(*m.Find("before")->graph, &facts);
+  EXPECT_TRUE(facts.dims().Equal(n, k));
+}
+
+TEST(ControlFlowTest, WhatATurnProvesIsKnownInItAndKeepsItsState) {
+  const Inferred m(R"(g (int64 trips, bool go, float[n, 4] x, float[17, 4] angles) => (y, after) {
+    y = Loop (trips, go, x) <
+      body = b (int64 i, bool c, float[n, 4] v) => (bool d, float[n, 4] w) {
+        d = Identity (c)
+        all = Concat <axis = 1> (v, angles)
+        w = Mul (v, angles)
+      }
+    >
+    after = Relu (x)
+  })");
+  EXPECT_EQ(m["v"], "float[17, 4]");
+  EXPECT_EQ(m["w"], "float[17, 4]");
+  EXPECT_EQ(m["y"], "float[n, 4]");  // it may not have turned
+  EXPECT_EQ(m["after"], "float[n, 4]");
+}
+
+TEST(ControlFlowTest, TheNameOfAStateThatGrowsIsALabel) {
+  const Inferred m(R"(g (int64 trips, bool go, float[past, 4] cache, float[past, 4] x, float[1, 4] row) => (y) {
+    y = Loop (trips, go, cache) <
+      body = b (int64 i, bool c, float[past, 4] v) => (bool d, float[total, 4] w) {
+        d = Identity (c)
+        w = Concat <axis = 0> (v, row)
+      }
+    >
+  })");
+  EXPECT_EQ(m["v"], "float[v_d0, 4]");
+  EXPECT_EQ(m["w"], "float[v_d0 + 1, 4]");
+  EXPECT_EQ(m["y"], "float[y_d0, 4]");
 }
 
 TEST(ControlFlowTest, LoopKeepsWhatEveryTurnKeeps) {

@@ -214,11 +214,44 @@ TEST_F(DimTest, ScopesProtectOuterSymbols) {
   const Dim outer = P("outer");
   const uint64_t left = table_.SetScope(7);
   const Dim inner = table_.FreshSymbol("inner");
-  EXPECT_TRUE(table_.Unify(outer, N(4)));  // may hold here, is not believed
   EXPECT_TRUE(table_.Unify(inner, outer));
+  EXPECT_TRUE(table_.Unify(outer, N(4)));  // holds here, is not believed elsewhere
+  EXPECT_TRUE(table_.Equal(outer, N(4)));
   table_.SetScope(left);
   EXPECT_FALSE(table_.Equal(outer, N(4)));
   EXPECT_TRUE(table_.Equal(inner, outer));
+}
+
+TEST_F(DimTest, WhatHoldsInAScopeHoldsWithinIt) {
+  const Dim seq = P("seq");
+  const Dim past = P("past");
+  const Dim twice = P("2*seq + 1");
+  EXPECT_EQ(Text(twice), "2*seq + 1");
+  table_.SetScope(7);
+  EXPECT_TRUE(table_.Unify(past, seq));
+  table_.SetScope(8, 7);
+  EXPECT_TRUE(table_.Unify(seq, N(4)));
+  EXPECT_TRUE(table_.Equal(past, N(4)));
+  EXPECT_EQ(Text(twice), "9");
+  EXPECT_FALSE(table_.Unify(past, N(5)));
+  table_.SetScope(7);
+  EXPECT_TRUE(table_.Equal(past, seq));
+  EXPECT_EQ(Text(twice), "2*seq + 1");
+  table_.SetScope(9);  // beside it
+  EXPECT_FALSE(table_.Equal(past, seq));
+  EXPECT_TRUE(table_.Unify(seq, N(5)));
+  EXPECT_EQ(Text(twice), "11");
+  table_.SetScope(0);
+  EXPECT_FALSE(table_.Equal(past, seq));
+  EXPECT_EQ(Text(twice), "2*seq + 1");
+  EXPECT_TRUE(table_.Unify(past, N(6)));  // for all of them
+  table_.SetScope(7);
+  EXPECT_TRUE(table_.Equal(seq, N(6)));
+  table_.SetScope(0);
+  EXPECT_FALSE(table_.Equal(seq, N(6)));
+  table_.ForgetScoped(7);
+  table_.SetScope(7);
+  EXPECT_FALSE(table_.Equal(seq, N(6)));
 }
 
 TEST_F(DimTest, Comparisons) {
