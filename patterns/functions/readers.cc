@@ -43,8 +43,13 @@ Holds SingleReader(const Value* x) {
   return why.empty() ? absl::OkStatus() : Refuse(why, "value-shared");
 }
 
+// Whether the node reads no element of what it reads.
+bool ReadsDimsAlone(const Node& node) { return IsOp(node, "Shape") || IsOp(node, "Size"); }
+
 Holds InPlaceSafe(const Value* x) {
-  if (!x->is_graph_output && x->producer != nullptr && CountReaders(*x) <= 1) return absl::OkStatus();
+  int64_t readers = 0;
+  for (const Use& use : LiveUses(*x)) readers += ReadsDimsAlone(*use.user) ? 0 : 1;
+  if (!x->is_graph_output && x->producer != nullptr && readers <= 1) return absl::OkStatus();
   return Refuse(fmt::format("{} is also needed elsewhere, and the kernel writes its result in its place", ValueName(*x)),
                 "value-shared");
 }
@@ -66,7 +71,7 @@ constexpr std::array kRows = {
     Function<"unused (x)", Unused>("Holds for an output x that is not there or that nothing reads."),
     Function<"single_reader (x)", SingleReader>("Holds where one node reads x, which is not an output of the graph."),
     Function<"in_place_safe (x)", InPlaceSafe>(
-        "Holds where one node reads x, which is not an input or output of the graph: a kernel may write over it."),
+        "Holds where one node reads the elements of x, which is not an input or output of the graph: a kernel may write over it."),
     Function<"no_gate (x)", NoGate>("Holds unless x is multiplied by a value that is computed."),
 };
 
