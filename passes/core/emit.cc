@@ -428,7 +428,10 @@ absl::Status Emitter::CheckOutputs(const Rule& rule, const Node& node, size_t fi
 bool SaysMore(Dim made, Dim known, const DimTable& dims) {
   if (!made.known() || dims.MentionsFresh(made)) return false;
   if (!known.known() || dims.MentionsFresh(known)) return true;
-  if (made == known || known.is_number()) return false;
+  if (made == known) return false;
+  // What is broadcast with a number is that number only where the dim is not 1, which the one who replaced it had to assume: as
+  // long as the dim is the result whatever it is.
+  if (known.is_number()) return !made.is_number() && dims.Symbols(made).size() == 1;
   const std::vector<std::string_view> few = dims.Symbols(made);
   const std::vector<std::string_view> many = dims.Symbols(known);
   return few.size() < many.size() && std::all_of(few.begin(), few.end(), [&](std::string_view name) {

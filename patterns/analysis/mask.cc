@@ -232,8 +232,11 @@ absl::Status CheckMaskShape(const FunctionContext& context, const Value& mask, c
           fmt::format("the mask's batch {} is not the query's {}", dims.ToString(fact.shape[0]), dims.ToString(q.shape[0])),
           "mask-shape");
     }
-    Assume(context, fmt::format("the mask's batch {} is 1 or the query's batch {}", dims.ToString(fact.shape[0]),
-                                dims.ToString(q.shape[0])));
+    const std::string of_mask = dims.ToString(fact.shape[0]);
+    const std::string of_query = dims.ToString(q.shape[0]);
+    Assume(context, dims.Resolve(fact.shape[0]).is_number()
+                        ? fmt::format("the batch of the query, {}, is {}, that of the mask", of_query, of_mask)
+                        : fmt::format("the batch of the mask, {}, is 1 or {}, that of the query", of_mask, of_query));
   }
   if (fact.rank() < 2) return absl::OkStatus();
   const Dim queries = fact.shape[fact.rank() - 2];

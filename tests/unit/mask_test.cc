@@ -214,7 +214,7 @@ TEST(MaskTest, WhatIsNoMaskIsRefused) {
 TEST(MaskTest, UndecidedDimsAreAssumptions) {
   std::vector<std::string> assumptions;
   EXPECT_EQ(Explicit("bool[M, 1, 8, 16] b", "m = Where (b, zero, low)", &assumptions), "Not b");
-  EXPECT_EQ(assumptions, (std::vector<std::string>{"the mask's batch M is 1 or the query's batch 2"}));
+  EXPECT_EQ(assumptions, (std::vector<std::string>{"the batch of the mask, M, is 1 or 2, that of the query"}));
   assumptions.clear();
   EXPECT_EQ(Explicit("bool[2, 1, M, 16] b", "m = Where (b, zero, low)", &assumptions), "Expand Not b");
   EXPECT_EQ(assumptions, (std::vector<std::string>{"the mask's number of queries M is 1 or the attention's 8"}));
