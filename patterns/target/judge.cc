@@ -427,6 +427,11 @@ bool Judge::RefuseAxis(const std::string& name, const AxisPattern& pattern, size
                        const std::string& source, Refusal* refusal) {
   std::vector<Dim> compared = {dim};
   std::vector<std::string> wanted;
+  std::vector<std::string> possible;
+  const auto named = [this](Dim one) {
+    const std::string text = dims_.ToString(one);
+    return dims_.Resolve(one).is_number() ? text : fmt::format("`{}`", text);
+  };
   for (const AxisPattern::Atom& atom : pattern.atoms) {
     const Dim other = *DimOf(atom);  // MatchAxis took an atom without a dim
     std::string word =
@@ -435,11 +440,14 @@ bool Judge::RefuseAxis(const std::string& name, const AxisPattern& pattern, size
       word = fmt::format("at least {}", word);
     } else if (!dims_.NotEqual(dim, other)) {
       compared.push_back(other);
+      possible.push_back(named(other));
     }
     wanted.push_back(std::move(word));
   }
   if (compared.size() > 1 && pattern.checked && dim.known()) {
-    Assume(fmt::format("`{}` is {} (axis {} of {}, {})", dims_.ToString(dim), JoinOr(wanted), axis, name, call_.op));
+    const bool other_way = dims_.Resolve(dim).is_number() && possible.size() == 1;  // of a number nothing is assumed
+    Assume(fmt::format("{} is {} (axis {} of {}, {})", other_way ? possible[0] : named(dim),
+                       other_way ? named(dim) : JoinOr(possible), axis, name, call_.op));
     return true;
   }
   if (compared.size() > 1) {
