@@ -122,6 +122,10 @@ class DimTable {
 
  private:
   struct Impl;
+  // ir/dim/scoped_dims.cc: gives an atom another substitute until Leave, and all that is known in a scope theirs.
+  static void Place(Impl& table, uint32_t atom, Dim value);
+  static void Leave(Impl& table);
+  static void Enter(Impl& table, uint64_t scope);
   std::unique_ptr<Impl> impl_;
 };
 

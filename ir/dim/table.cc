@@ -62,22 +62,22 @@ bool DimTable::OlderThan(Dim dim, uint64_t mark) const {
 uint64_t DimTable::SetScope(uint64_t scope) {
   const uint64_t left = impl_->scope;
   if (scope == left) return left;
-  impl_->Leave();
+  Leave(*impl_);
   impl_->scope = scope;
-  if (!impl_->equalities.empty()) impl_->Enter(scope);
+  if (!impl_->scoped.equalities.empty()) Enter(*impl_, scope);
   return left;
 }
 
 uint64_t DimTable::SetScope(uint64_t scope, uint64_t outer) {
-  if (scope != 0 && scope != outer) impl_->outer_scopes[scope] = outer;
+  if (scope != 0 && scope != outer) impl_->scoped.outer[scope] = outer;
   return SetScope(scope);
 }
 
 uint64_t DimTable::scope() const { return impl_->scope; }
 
-bool DimTable::HasScoped(uint64_t scope) const { return impl_->equalities.contains(scope); }
+bool DimTable::HasScoped(uint64_t scope) const { return impl_->scoped.equalities.contains(scope); }
 
-void DimTable::ForgetScoped(uint64_t scope) { impl_->equalities.erase(scope); }
+void DimTable::ForgetScoped(uint64_t scope) { impl_->scoped.equalities.erase(scope); }
 
 uint64_t DimTable::version() const { return impl_->version; }
 

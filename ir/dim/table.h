@@ -17,6 +17,7 @@
 #include "ir/arena.h"
 #include "ir/dim.h"
 #include "ir/dim/polynomial.h"
+#include "ir/dim/scoped_dims.h"
 
 namespace ascend_fuse {
 namespace dim_algebra {
@@ -26,6 +27,12 @@ enum class AtomKind : uint8_t { kSymbol, kFloorDiv, kMin, kMax, kBroadcast };
 struct Interval {
   int64_t low = kMinusInfinity;
   int64_t high = kInfinity;
+};
+
+// Which atom of a sum that is 0 is best replaced by what.
+struct Replacement {
+  int64_t atom = -1;  // none
+  Polynomial value;
 };
 
 }  // namespace dim_algebra
@@ -72,22 +79,7 @@ struct DimTable::Impl {
   uint64_t version = 1;
   bool has_fresh = false;
   uint64_t scope = 0;
-  // What is equal in a scope alone. While the scope or one within it is set, atoms have other substitutes (`placed`), and what is
-  // resolved is kept apart.
-  struct Equality {
-    Dim a;
-    Dim b;
-  };
-  struct Placed {
-    uint32_t atom = 0;
-    Dim value;
-    Dim otherwise;  // its substitute elsewhere
-  };
-  static constexpr size_t kMostEqualities = 64;  // of one scope
-  absl::flat_hash_map<uint64_t, uint64_t> outer_scopes;
-  absl::flat_hash_map<uint64_t, std::vector<Equality>> equalities;  // by scope
-  std::vector<Placed> placed;
-  absl::flat_hash_map<int64_t, Dim> resolved_here;
+  dim_algebra::ScopedDims scoped;
   bool unification = true;  // whether Unify and Meet record what they are told
   uint64_t work = 0;
   size_t stored_terms = 0;
@@ -138,21 +130,12 @@ struct DimTable::Impl {
   Dim Outside(Dim dim);
   // `dim` with every Min(x, n) of a number n >= 2 replaced by x; the atoms replaced are added to `clamps`.
   Dim Unclamp(Dim dim, std::vector<std::pair<uint32_t, Dim>>* clamps);
-  // Puts an atom in the place of another for as long as the scope is set.
-  void Place(uint32_t atom, Dim value);
-  void Leave();
-  // Takes what is known in `scope` and those around it.
-  void Enter(uint64_t scope);
   // Slicing a buffer of n rows by [past, past + seq) gives Min(past + seq, n) - Min(past, n) rows. Where that
   // meets `seq`, the run is within the buffer (or the rows left would not fit what they meet).
   bool UnifyWithinBounds(Dim a, Dim b);
   bool Unify(Dim a, Dim b);
-  // The atom of a sum that is 0 that is best replaced by the others, and these; among those that this scope made, or all.
-  struct Replacement {
-    int64_t atom = -1;  // none
-    Polynomial value;
-  };
-  Replacement BestReplacement(const Polynomial& difference, bool of_scope);
+  dim_algebra::Replacement BestReplacement(const Polynomial& difference,
+                                           bool of_scope);  // among atoms that the scope made, or all
   // What was known of the atom that `value` replaces holds for `value`.
   void Transfer(const Polynomial& polynomial, Dim value, const Interval& range);
 

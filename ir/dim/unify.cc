@@ -22,7 +22,7 @@ Dim DimTable::Impl::ResolveAtom(uint32_t id) {
       target = atom.substitute;
       next = SingleAtom(target);
     }
-    if (placed.empty()) atoms[id].substitute = target;
+    if (!scoped.AnyPlaced()) atoms[id].substitute = target;
     result = Resolve(target);
   } else if (atoms[id].kind != AtomKind::kSymbol) {
     const AtomKind kind = atoms[id].kind;
@@ -39,9 +39,9 @@ Dim DimTable::Impl::ResolveAtom(uint32_t id) {
 Dim DimTable::Impl::Resolve(Dim dim) {
   if (dim.kind_ != Dim::Kind::kExpression) return dim;
   Expression* expression = expressions[static_cast<size_t>(dim.bits_)].get();
-  const bool is_here = !placed.empty();
+  const bool is_here = scoped.AnyPlaced();
   if (is_here) {
-    if (const auto here = resolved_here.find(dim.bits_); here != resolved_here.end()) return here->second;
+    if (const auto here = scoped.resolved.find(dim.bits_); here != scoped.resolved.end()) return here->second;
   } else if (expression->version == version) {
     return expression->resolved;
   }
@@ -73,49 +73,13 @@ Dim DimTable::Impl::Resolve(Dim dim) {
     }
   }
   if (is_here) {
-    resolved_here[dim.bits_] = result;
+    scoped.resolved[dim.bits_] = result;
     return result;
   }
   expression = expressions[static_cast<size_t>(dim.bits_)].get();
   expression->resolved = result;
   expression->version = version;
   return result;
-}
-
-void DimTable::Impl::Place(uint32_t atom, Dim value) {
-  placed.push_back({atom, value, atoms[atom].substitute});
-  atoms[atom].substitute = value;
-  resolved_here.clear();
-}
-
-void DimTable::Impl::Leave() {
-  if (placed.empty()) return;
-  for (; !placed.empty(); placed.pop_back()) {
-    const Placed& last = placed.back();
-    if (atoms[last.atom].substitute == last.value) atoms[last.atom].substitute = last.otherwise;
-  }
-  resolved_here.clear();
-}
-
-void DimTable::Impl::Enter(uint64_t entered) {
-  std::vector<uint64_t> scopes;  // the innermost one first
-  constexpr size_t kDeepest = 64;
-  while (entered != 0 && scopes.size() < kDeepest) {
-    scopes.push_back(entered);
-    const auto outer = outer_scopes.find(entered);
-    entered = outer == outer_scopes.end() ? 0 : outer->second;
-  }
-  for (auto around = scopes.rbegin(); around != scopes.rend(); ++around) {
-    const auto known = equalities.find(*around);
-    if (known == equalities.end()) continue;
-    for (const Equality& one : known->second) {
-      Polynomial difference = Of(Resolve(one.a));
-      if (!AddTo(&difference, Of(Resolve(one.b)), -1) || difference.empty()) continue;
-      const Replacement best = BestReplacement(difference, false);
-      const Dim value = best.atom < 0 ? Dim() : Intern(best.value);
-      if (value.known()) Place(static_cast<uint32_t>(best.atom), value);
-    }
-  }
 }
 
 Dim DimTable::Impl::Outside(Dim dim) {
@@ -178,7 +142,7 @@ bool DimTable::Impl::UnifyWithinBounds(Dim a, Dim b) {
     if (OccursIn(atom, value)) return false;
   }
   for (const auto& [atom, value] : clamps) atoms[atom].substitute = value;
-  resolved_here.clear();
+  scoped.resolved.clear();
   ++version;
   return true;
 }
@@ -216,22 +180,35 @@ bool DimTable::Impl::Unify(Dim a, Dim b) {
   const Dim value = Intern(best.value);
   if (!value.known()) return true;
   if (here_only) {
-    std::vector<Equality>& here = equalities[scope];
-    if (here.size() >= kMostEqualities) return true;
+    auto& here = scoped.equalities[scope];
+    if (here.size() >= ScopedDims::kMostEqualities) return true;
     here.push_back({OfAtom(id), value});
-    Place(id, value);
+    Place(*this, id, value);
     return true;
   }
   atoms[id].substitute = value;
   Transfer(best.value, value, range);
-  resolved_here.clear();
+  scoped.resolved.clear();
   ++version;
   return true;
 }
 
-// One that inference made up, then a broadcast whose outcome is now known, then a symbol that is a sum of others (total = past +
-// seq keeps past >= 0 visible), then the newest symbol (those of graph inputs are the oldest), then other opaque atoms.
-DimTable::Impl::Replacement DimTable::Impl::BestReplacement(const Polynomial& difference, bool of_scope) {
+namespace {
+
+// Of an atom that may be replaced; the best one has most: one that inference made up, then a broadcast whose outcome is now
+// known, then a symbol that is a sum of others (total = past + seq keeps past >= 0 visible), then the newest symbol (those of
+// graph inputs are the oldest), then other opaque atoms.
+int64_t ScoreOf(uint32_t id, AtomKind kind, bool fresh, bool positive) {
+  int64_t score = id;
+  if (positive) score += int64_t{1} << 33;
+  if (kind == AtomKind::kSymbol) score += int64_t{1} << (fresh ? 36 : 32);
+  if (kind == AtomKind::kBroadcast) score += int64_t{1} << 35;
+  return score;
+}
+
+}  // namespace
+
+Replacement DimTable::Impl::BestReplacement(const Polynomial& difference, bool of_scope) {
   Replacement best;
   int64_t best_score = kMinusInfinity;
   for (size_t i = 0; i < difference.size(); ++i) {
@@ -245,13 +222,7 @@ DimTable::Impl::Replacement DimTable::Impl::BestReplacement(const Polynomial& di
     if (!AddTo(&value, others, -term.coefficient)) continue;
     const Atom& atom = atoms[id];
     const bool positive = std::all_of(value.begin(), value.end(), [](const Term& part) { return part.coefficient > 0; });
-    int64_t score = id;
-    if (positive) score += int64_t{1} << 33;
-    if (atom.kind == AtomKind::kSymbol) {
-      score += int64_t{1} << (atom.fresh ? 36 : 32);
-    } else if (atom.kind == AtomKind::kBroadcast) {
-      score += int64_t{1} << 35;
-    }
+    const int64_t score = ScoreOf(id, atom.kind, atom.fresh, positive);
     if (best.atom >= 0 && score <= best_score) continue;
     best = {id, std::move(value)};
     best_score = score;

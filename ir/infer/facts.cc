@@ -250,6 +250,19 @@ Fact ConstantFact(const Model& model, const Tensor& tensor, Facts* facts) {
   return fact;
 }
 
+namespace {
+
+// What is declared along an axis of a value of this rank. No runtime checks the names of dims that a body declares of what goes
+// in and out of it, and of what a loop carries they are those of the first turn: there they say nothing. Where a turn keeps a
+// dim, LoopBody knows.
+Dim DeclaredDim(const Value& value, const Fact& declared, size_t axis, size_t rank, const Node* by) {
+  if (!declared.has_rank || declared.shape.size() != rank) return Dim();
+  const bool is_of_body = value.graph->owner() != nullptr && (by == nullptr || value.is_graph_output);
+  return is_of_body && !declared.shape[axis].is_number() ? Dim() : declared.shape[axis];
+}
+
+}  // namespace
+
 void Store(const Value& value, Fact computed, const Node* by, Facts* facts) {
   DimTable& dims = facts->dims();
   const Fact declared = DeclaredFact(value, facts);
@@ -281,15 +294,10 @@ void Store(const Value& value, Fact computed, const Node* by, Facts* facts) {
     computed.shape = earlier.shape;
   }
   if (computed.has_rank) {
-    // No runtime checks the names of dims that a body declares of what goes in and out of it, and of what a loop carries they are
-    // those of the first turn. Where a turn keeps a dim, LoopBody knows.
-    const bool is_of_body = value.graph->owner() != nullptr && (by == nullptr || value.is_graph_output);
     Shape shape(computed.shape.begin(), computed.shape.end());
     bool changed = false;
     for (size_t i = 0; i < shape.size(); ++i) {
-      Dim of_declaration;
-      if (declared.has_rank && declared.shape.size() == shape.size()) of_declaration = declared.shape[i];
-      if (is_of_body && !of_declaration.is_number()) of_declaration = Dim();
+      Dim of_declaration = DeclaredDim(value, declared, i, shape.size(), by);
       if (!shape[i].known()) {
         changed = true;
         // Exporters write 0 for "not known" into value_info.

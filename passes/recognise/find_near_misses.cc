@@ -209,9 +209,8 @@ class NearMisses {
           const Expression& side = condition.relation == Condition::Relation::kLet ? condition.right : condition.left;
           return side.kind == Expression::Kind::kCall && IsOneOf(anchor, of_function[side.function]);
         });
-        if (!uses && !asks) continue;
-        rules_of_[anchor].push_back(r);
-        used.insert(r);
+        if (uses || asks) rules_of_[anchor].push_back(r);
+        if (uses || asks) used.insert(r);
       }
     }
     for (const size_t r : used) {

@@ -70,8 +70,8 @@ constexpr std::array kRows = {
     Function<"reader_count (x)", ReaderCount>("How many inputs of nodes, and outputs of the graph, read x or a copy of it."),
     Function<"unused (x)", Unused>("Holds for an output x that is not there or that nothing reads."),
     Function<"single_reader (x)", SingleReader>("Holds where one node reads x, which is not an output of the graph."),
-    Function<"in_place_safe (x)", InPlaceSafe>(
-        "Holds where one node reads the elements of x, which is not an input or output of the graph: a kernel may write over it."),
+    Function<"in_place_safe (x)", InPlaceSafe>("Holds where one node reads the elements of x, which is not an input or output of "
+                                               "the graph: a kernel may write over it."),
     Function<"no_gate (x)", NoGate>("Holds unless x is multiplied by a value that is computed."),
 };
 

@@ -423,15 +423,26 @@ bool Judge::MatchAxis(const std::string& name, const AxisPattern& pattern, size_
   return RefuseAxis(name, pattern, axis, dim, because, source, refusal);
 }
 
+namespace {
+
+// "`M` is 1 or `B`": the first of `dims` is one of the others; and "`B` is 2" where the first is 2: of a number nothing is
+// assumed.
+std::string IsOneOfOthers(const DimTable& table, const std::vector<Dim>& dims) {
+  std::vector<std::string> words;
+  for (const Dim dim : dims) {
+    const std::string text = table.ToString(dim);
+    words.push_back(table.Resolve(dim).is_number() ? text : fmt::format("`{}`", text));
+  }
+  if (words.size() == 2 && table.Resolve(dims[0]).is_number()) std::swap(words[0], words[1]);
+  return fmt::format("{} is {}", words[0], JoinOr({words.begin() + 1, words.end()}));
+}
+
+}  // namespace
+
 bool Judge::RefuseAxis(const std::string& name, const AxisPattern& pattern, size_t axis, Dim dim, const std::string& because,
                        const std::string& source, Refusal* refusal) {
   std::vector<Dim> compared = {dim};
   std::vector<std::string> wanted;
-  std::vector<std::string> possible;
-  const auto named = [this](Dim one) {
-    const std::string text = dims_.ToString(one);
-    return dims_.Resolve(one).is_number() ? text : fmt::format("`{}`", text);
-  };
   for (const AxisPattern::Atom& atom : pattern.atoms) {
     const Dim other = *DimOf(atom);  // MatchAxis took an atom without a dim
     std::string word =
@@ -440,14 +451,11 @@ bool Judge::RefuseAxis(const std::string& name, const AxisPattern& pattern, size
       word = fmt::format("at least {}", word);
     } else if (!dims_.NotEqual(dim, other)) {
       compared.push_back(other);
-      possible.push_back(named(other));
     }
     wanted.push_back(std::move(word));
   }
   if (compared.size() > 1 && pattern.checked && dim.known()) {
-    const bool other_way = dims_.Resolve(dim).is_number() && possible.size() == 1;  // of a number nothing is assumed
-    Assume(fmt::format("{} is {} (axis {} of {}, {})", other_way ? possible[0] : named(dim),
-                       other_way ? named(dim) : JoinOr(possible), axis, name, call_.op));
+    Assume(fmt::format("{} (axis {} of {}, {})", IsOneOfOthers(dims_, compared), axis, name, call_.op));
     return true;
   }
   if (compared.size() > 1) {
