@@ -109,6 +109,7 @@ Dim DimTable::Max(Dim a, Dim b) { return impl_->MinMax(AtomKind::kMax, Resolve(a
 Dim DimTable::Broadcast(Dim a, Dim b) { return impl_->Broadcast(Resolve(a), Resolve(b)); }
 
 Dim DimTable::Meet(Dim a, Dim b) {
+  if (a == b) return a;
   a = Resolve(a);
   b = Resolve(b);
   if (a.known() && b.known() && a != b && impl_->unification) {

@@ -48,43 +48,65 @@ void Facts::SetMovements(const Node& node, absl::Span<const Movement* const> of_
   movements[node.id] = of_outputs.empty() ? nullptr : arena_.Copy(of_outputs).data();
 }
 
-bool Facts::ResolveDims(const Model& model) {
-  bool numbers = false;
-  const auto is_resolved = [&](Dim dim) { return dim.is_number() || !dim.known() || dims_.Resolve(dim) == dim; };
+namespace {
+
+// Whether `resolved` is `written` with numbers in the place of some of its names.
+bool HasNumbersForNames(const DimTable& dims, Dim resolved, Dim written) {
+  const std::vector<std::string_view> few = dims.Symbols(resolved);
+  const std::vector<std::string_view> many = dims.Symbols(written);
+  return few.size() < many.size() && std::all_of(few.begin(), few.end(), [&](std::string_view name) {
+           return std::find(many.begin(), many.end(), name) != many.end();
+         });
+}
+
+}  // namespace
+
+template <typename Resolve>
+void Facts::Rewrite(Fact* fact, Resolve resolve) {
+  const auto is_resolved = [&](Dim dim) { return dim.is_number() || !dim.known() || resolve(dim) == dim; };
   const auto resolved = [&](absl::Span<const Dim> dims) {
     absl::InlinedVector<Dim, 16> now;
-    for (const Dim dim : dims) {
-      now.push_back(dims_.Resolve(dim));
-      numbers = numbers || (now.back().is_number() && !dim.is_number());
-    }
+    for (const Dim dim : dims) now.push_back(resolve(dim));
     return arena_.Copy(absl::Span<const Dim>(now));
   };
-  const auto resolve = [&](Fact& fact) {
-    if (fact.has_rank && !std::all_of(fact.shape.begin(), fact.shape.end(), is_resolved)) {
-      fact.shape = resolved(fact.shape);
-      if (fact.origin == Origin::kOperator) fact.origin = Origin::kUnified;
-    }
-    if (fact.elements == nullptr) return;
-    const absl::Span<const Dim> integers = fact.elements->integers;
-    if (std::all_of(integers.begin(), integers.end(), is_resolved)) return;
-    Elements* elements = arena_.New<Elements>();
-    elements->integers = resolved(integers);
-    fact.elements = elements;
-  };
-  for (Fact& fact : values_.facts) resolve(fact);
-  const bool in_all_scopes = numbers;
-  const auto resolve_value = [&](const Value* value) {
-    if (value != nullptr && value->id < values_.facts.size()) resolve(values_.facts[value->id]);
+  if (fact->has_rank && !std::all_of(fact->shape.begin(), fact->shape.end(), is_resolved)) {
+    fact->shape = resolved(fact->shape);
+    if (fact->origin == Origin::kOperator) fact->origin = Origin::kUnified;
+  }
+  if (fact->elements == nullptr) return;
+  const absl::Span<const Dim> integers = fact->elements->integers;
+  if (std::all_of(integers.begin(), integers.end(), is_resolved)) return;
+  Elements* elements = arena_.New<Elements>();
+  elements->integers = resolved(integers);
+  fact->elements = elements;
+}
+
+bool Facts::ResolveDims(const Model& model) {
+  bool numbers = false;
+  for (Fact& fact : values_.facts) {
+    Rewrite(&fact, [&](Dim dim) {
+      const Dim now = dims_.Resolve(dim);
+      numbers = numbers || (now.is_number() && !dim.is_number());
+      return now;
+    });
+  }
+  // In a body, names are left as they are: what it reads from outside has them too.
+  const auto numbers_alone = [this](Dim dim) {
+    const Dim now = dims_.Resolve(dim);
+    return HasNumbersForNames(dims_, now, dim) ? now : dim;
   };
   for (const auto& graph : model.graphs()) {
     if (graph->owner() == nullptr || graph->owner()->dead || !dims_.HasScoped(infer::ScopeOf(*graph, this))) continue;
     const InPlace place(*graph, this);
-    for (const Value* value : graph->inputs()) resolve_value(value);
+    const auto rewrite = [&](const Value* value) {
+      if (value != nullptr && value->id < values_.facts.size()) Rewrite(&values_.facts[value->id], numbers_alone);
+    };
+    for (const Value* value : graph->inputs()) rewrite(value);
     for (const Node* node : graph->nodes()) {
-      for (const Value* value : node->outputs()) resolve_value(value);
+      for (const Value* value : node->outputs()) rewrite(value);
     }
   }
-  return in_all_scopes;
+  return numbers;
 }
 
 InPlace::InPlace(const Graph& graph, Facts* facts) : dims_(facts->dims()), outer_(dims_.scope()) {

@@ -133,8 +133,8 @@ class Facts {
   }
 
   // Writes what was found of symbols after a shape or an element was computed into it: a dim that is a number is one to everybody
-  // who looks at it, whichever node taught it; what was found in a body, into what the body computes. Whether one became a number
-  // everywhere, by which nodes before that one may compute more.
+  // who looks at it, whichever node taught it; numbers that hold in a body alone, into what the body computes. Whether one became
+  // a number everywhere, by which nodes before that one may compute more.
   bool ResolveDims(const Model& model);
   // Of every fact whether dims of it were found equal to others, and the same said of facts that were computed anew since.
   std::vector<bool> UnifiedFacts() const;
@@ -175,6 +175,9 @@ class Facts {
   void SetCalls(std::shared_ptr<infer::Calls> calls) { calls_ = std::move(calls); }
 
  private:
+  template <typename Resolve>
+  void Rewrite(Fact* fact, Resolve resolve);  // each dim of it
+
   Values values_;
   DimTable dims_;
   Arena arena_;

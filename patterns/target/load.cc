@@ -133,9 +133,9 @@ std::vector<std::string> SocsOf(const std::string& chip) {
 std::string ResolveChip(const std::string& name) {
   const std::string wanted = Canonical(name);
   const std::vector<std::string> chips = ChipNames();
+  if (std::find(chips.begin(), chips.end(), wanted) != chips.end()) return wanted;  // before any file is parsed for its words
   std::string best;
   for (const std::string& chip : chips) {
-    if (wanted == chip) return chip;
     const std::vector<std::string> socs = SocsOf(chip);
     if (std::any_of(socs.begin(), socs.end(), [&](const std::string& soc) { return Lower(soc) == wanted; })) return chip;
     const bool begins_others = std::any_of(chips.begin(), chips.end(), [&](const std::string& other) {

@@ -41,7 +41,7 @@ TEST(ControlFlowTest, WhatABranchProvesIsKnownInIt) {
     >
     after = Relu (y)
   })");
-  EXPECT_EQ(m["before"], "float[n, 4]");
+  EXPECT_EQ(m["before"], "float[k, 4]");  // names are those of the outside
   EXPECT_EQ(m["both"], "float[n, 8]");
   EXPECT_EQ(m["other"], "float[k, 4]");
   EXPECT_EQ(m["after"], "float[k, 4]");
