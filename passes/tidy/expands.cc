@@ -63,10 +63,12 @@ bool IsSumBeforeNorm(const Node& node) {
   return false;
 }
 
+// Whether the node broadcasts its operands. The slope of a PRelu is repeated like the other operand, and not the other way round.
+bool Broadcasts(const Node& node) { return node.domain == NameId::kEmpty && IsElementwise(node) && !IsOp(node, "PRelu"); }
+
 // Whether `node` gives the same where it reads `narrower` in place of operand `index`.
 bool MayRead(const TidyContext& context, const Node& node, size_t index, const Value& narrower) {
-  // A slope is repeated like the other operand, and not the other way round.
-  if (node.domain != NameId::kEmpty || IsOp(node, "PRelu") || IsSumBeforeNorm(node) || !IsElementwise(node)) return false;
+  if (!Broadcasts(node) || IsSumBeforeNorm(node)) return false;
   const Fact& result = context.facts().Of(node.output());
   if (!result.has_rank) return false;
   const std::vector<Dim> without = BroadcastWith(context, node, index, narrower);
@@ -80,9 +82,12 @@ bool IsNeededByNone(const TidyContext& context, const Value& view, const Value& 
   if (view.is_graph_output) return false;
   int readers = 0;
   for (const Use& use : LiveUses(view)) {
+    if (++readers > kMostReaders || !Broadcasts(*use.user)) return false;
+  }
+  for (const Use& use : LiveUses(view)) {
     const auto inputs = use.user->inputs();
     const auto reads = std::count_if(inputs.begin(), inputs.end(), [&](const Use& other) { return other.value == &view; });
-    if (++readers > kMostReaders || reads > 1 || !MayRead(context, *use.user, use.index, narrower)) return false;
+    if (reads > 1 || !MayRead(context, *use.user, use.index, narrower)) return false;
   }
   return true;
 }
@@ -94,8 +99,9 @@ std::optional<Tidied> AskExpands(TidyContext& context, const Node& node) {
   if (node.input_count < 2 || context.workspace.model().OpsetVersion() < kBroadcasts) return std::nullopt;
   for (size_t i = 0; i < node.input_count; ++i) {
     const Value* const narrower = Narrower(context, node, i);
-    if (narrower == nullptr || !MayRead(context, node, i, *narrower)) continue;
-    if (Before(node, i, "Expand") != nullptr || IsNeededByNone(context, *node.input(i), *narrower)) {
+    if (narrower == nullptr) continue;
+    const bool expands = Before(node, i, "Expand") != nullptr;
+    if (expands ? MayRead(context, node, i, *narrower) : IsNeededByNone(context, *node.input(i), *narrower)) {
       return Tidied::Reads(i, Term::Of(narrower));
     }
   }
