@@ -150,6 +150,12 @@ Holds RescalableInFloat(const FunctionContext& context, Shaped x, double epsilon
   return RescalableAs(context, x.term, DataType::kFloat, epsilon);
 }
 
+Holds HalfPrecision(const FunctionContext& context, Shaped x) {
+  ASSIGN_OR_RETURN(const auto type, TypeOf(context, x.term));
+  if (type == DataType::kFloat16 || type == DataType::kBfloat16) return absl::OkStatus();
+  return Refuse(fmt::format("{} is {}, not float16 or bfloat16", DescribeTerm(context, x.term), DataTypeName(type)));
+}
+
 constexpr std::array kRows = {
     Function<"norm_weight (w, x, axis, n)", NormWeight>(
         "The weight w of a norm of x over the dims from the axis on, with exactly these dims; n where it is absent."),
@@ -158,6 +164,7 @@ constexpr std::array kRows = {
         "it is ones of such a type; else w."),
     Function<"channel_weight (w, x, n)", ChannelWeight>("The weight w [C] of a norm of x [N, C, ...]; n where it is absent."),
     Function<"per_channel (w, x)", PerChannel>("Holds for a weight w that is [C] already, for x [N, C, ...]."),
+    Function<"half_precision (x)", HalfPrecision>("Holds for x of float16 or bfloat16."),
     Function<"rescalable (x, epsilon)", Rescalable>(
         "Holds where x may be multiplied by sqrt(1e-6 / epsilon), for a norm whose kernel adds 1e-6: with the "
         "exponents of float32, or for an epsilon from 1e-6 to 1.6e-5."),
