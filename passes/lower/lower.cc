@@ -101,7 +101,8 @@ class Lowering {
 
   // What the target says of the Ascend nodes of an emission: the first refusal, with the node in `refused`, or all
   // assumptions. `lowered_to` is the last of them, or the standard operator that every parser of the target maps to a kernel.
-  Answer Ask(const Emission& emission, std::vector<std::string>* assumptions, std::string* lowered_to, const Node** refused) {
+  Answer Ask(const Rule& rule, const Emission& emission, std::vector<std::string>* assumptions, std::string* lowered_to,
+             const Node** refused) {
     Answer answer;
     answer.legal = true;
     std::vector<const Node*> made = emission.replacements;
@@ -117,6 +118,8 @@ class Lowering {
       *lowered_to = op;
       AddOnce(assumptions, one.assumptions);
     }
+    // The node was made for an equal site, and what stands here reads it.
+    if (lowered_to->empty() && !rule.nodes.empty()) *lowered_to = rule.nodes.back();
     if (lowered_to->empty()) {
       const auto main_node = std::find_if(made.begin(), made.end(), [](const Node* candidate) {
         const Schema* schema = SchemaOf(*candidate);
@@ -151,7 +154,7 @@ class Lowering {
     }
     std::string lowered_to;
     const Node* refused = nullptr;
-    Answer answer = Ask(*emission, &assumptions, &lowered_to, &refused);
+    Answer answer = Ask(rule, *emission, &assumptions, &lowered_to, &refused);
     for (const Site* site : attempt->sites) {
       if (!site->assumes.empty()) AddOnce(&assumptions, {site->assumes});
     }

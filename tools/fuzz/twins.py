@@ -1,0 +1,36 @@
+"""Which nodes of a model compute one thing: `optimize` computes it once, so that two constructs of the model are one in what it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import onnx
+from onnx import numpy_helper
+
+
+def content(tensor: onnx.TensorProto) -> int:
+    array = numpy_helper.to_array(tensor)
+    return hash((tensor.data_type, array.shape, array.tobytes()))
+
+
+def structures(model: onnx.ModelProto) -> dict[str, int]:
+    """By the name of a node of the graph: what it computes, from the inputs and constants on. Bodies are not looked into."""
+    known = {value.name: hash(("input", value.name)) for value in model.graph.input}
+    known.update((tensor.name, content(tensor)) for tensor in model.graph.initializer)
+    result = {}
+    for node in model.graph.node:
+        if node.op_type == "Constant" and node.attribute[0].HasField("t"):
+            known[node.output[0]] = content(node.attribute[0].t)
+            continue
+        attributes = tuple(sorted(a.SerializeToString(deterministic=True) for a in node.attribute))
+        structure = hash((node.domain, node.op_type, tuple(known.get(name, hash(name)) for name in node.input), attributes))
+        result[node.name] = structure
+        for index, name in enumerate(node.output):
+            known[name] = hash((structure, index))
+    return result
+
+
+def distinct(model: onnx.ModelProto, nodes: Iterable[str]) -> int:
+    """How many things nodes of these names compute. A name that is not in the graph is a thing of its own."""
+    known = structures(model)
+    return len({known.get(name, name) for name in nodes})
