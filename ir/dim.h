@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -98,8 +99,8 @@ class DimTable {
   // The same, and says which scope `scope` lies within.
   uint64_t SetScope(uint64_t scope, uint64_t outer);
   uint64_t scope() const;
-  // Whether something was recorded for a scope alone.
-  bool HasScoped(uint64_t scope) const;
+  // What was recorded for a scope alone: pairs of equal dims.
+  std::vector<std::pair<Dim, Dim>> Scoped(uint64_t scope) const;
   // Forgets what was recorded for a scope alone; it is not the one that is set.
   void ForgetScoped(uint64_t scope);
   // Whether Unify and Meet record what they are told; off, they only answer. Off is for speculative inference: what

@@ -34,9 +34,9 @@ void DimTable::Enter(Impl& table, uint64_t scope) {
   for (auto around = scopes.rbegin(); around != scopes.rend(); ++around) {
     const auto known = table.scoped.equalities.find(*around);
     if (known == table.scoped.equalities.end()) continue;
-    for (const ScopedDims::Equality& one : known->second) {
-      Polynomial difference = table.Of(table.Resolve(one.a));
-      if (!AddTo(&difference, table.Of(table.Resolve(one.b)), -1) || difference.empty()) continue;
+    for (const auto& [a, b] : known->second) {
+      Polynomial difference = table.Of(table.Resolve(a));
+      if (!AddTo(&difference, table.Of(table.Resolve(b)), -1) || difference.empty()) continue;
       const Replacement best = table.BestReplacement(difference, false);
       const Dim value = best.atom < 0 ? Dim() : table.Intern(best.value);
       if (value.known()) Place(table, static_cast<uint32_t>(best.atom), value);

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -12,10 +13,6 @@
 namespace ascend_fuse::dim_algebra {
 
 struct ScopedDims {
-  struct Equality {
-    Dim a;
-    Dim b;
-  };
   // An atom that has another substitute while the scope is set.
   struct Placed {
     uint32_t atom = 0;
@@ -24,8 +21,8 @@ struct ScopedDims {
   };
   static constexpr size_t kMostEqualities = 64;  // of one scope
 
-  absl::flat_hash_map<uint64_t, uint64_t> outer;                    // the scope that a scope lies within
-  absl::flat_hash_map<uint64_t, std::vector<Equality>> equalities;  // by scope
+  absl::flat_hash_map<uint64_t, uint64_t> outer;                               // the scope that a scope lies within
+  absl::flat_hash_map<uint64_t, std::vector<std::pair<Dim, Dim>>> equalities;  // by scope
   std::vector<Placed> placed;
   // What expressions are while atoms are placed, by their number: no atom has another value for those outside.
   absl::flat_hash_map<int64_t, Dim> resolved;

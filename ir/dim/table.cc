@@ -75,7 +75,10 @@ uint64_t DimTable::SetScope(uint64_t scope, uint64_t outer) {
 
 uint64_t DimTable::scope() const { return impl_->scope; }
 
-bool DimTable::HasScoped(uint64_t scope) const { return impl_->scoped.equalities.contains(scope); }
+std::vector<std::pair<Dim, Dim>> DimTable::Scoped(uint64_t scope) const {
+  const auto known = impl_->scoped.equalities.find(scope);
+  return known == impl_->scoped.equalities.end() ? std::vector<std::pair<Dim, Dim>>() : known->second;
+}
 
 void DimTable::ForgetScoped(uint64_t scope) { impl_->scoped.equalities.erase(scope); }
 

@@ -182,7 +182,7 @@ bool DimTable::Impl::Unify(Dim a, Dim b) {
   if (here_only) {
     auto& here = scoped.equalities[scope];
     if (here.size() >= ScopedDims::kMostEqualities) return true;
-    here.push_back({OfAtom(id), value});
+    here.emplace_back(OfAtom(id), value);
     Place(*this, id, value);
     return true;
   }

@@ -22,6 +22,17 @@ Dim InEither(NodeContext& c, absl::Span<const Graph* const> bodies, Dim a, Dim b
   return Dim();
 }
 
+// One of the bodies runs: what holds in each of them holds.
+void LearnFrom(NodeContext& c, absl::Span<const Graph* const> bodies) {
+  for (const auto& [a, b] : c.dims().Scoped(ScopeOf(*bodies[0], &c.facts()))) {
+    const bool in_all = std::all_of(bodies.begin() + 1, bodies.end(), [&, &a = a, &b = b](const Graph* body) {
+      const InPlace place(*body, &c.facts());
+      return c.dims().Equal(a, b);
+    });
+    if (in_all) c.Require(a, b);
+  }
+}
+
 void If(NodeContext& c) {
   const auto bodies = c.node().subgraphs();
   for (const Graph* body : bodies) {
@@ -41,6 +52,9 @@ void If(NodeContext& c) {
       ++index;
     }
   }
+  const bool all_known = std::all_of(bodies.begin(), bodies.end(), [](const Graph* body) { return body != nullptr; });
+  if (taken != nullptr) LearnFrom(c, {&taken, 1});
+  if (taken == nullptr && bodies.size() == 2 && all_known) LearnFrom(c, bodies);
   for (size_t i = 0; taken != nullptr && i < c.output_count(); ++i) {
     if (i >= taken->outputs().size()) return;
     const Fact& fact = c.facts().Of(taken->outputs()[i]);

@@ -96,7 +96,7 @@ bool Facts::ResolveDims(const Model& model) {
     return HasNumbersForNames(dims_, now, dim) ? now : dim;
   };
   for (const auto& graph : model.graphs()) {
-    if (graph->owner() == nullptr || graph->owner()->dead || !dims_.HasScoped(infer::ScopeOf(*graph, this))) continue;
+    if (graph->owner() == nullptr || graph->owner()->dead || dims_.Scoped(infer::ScopeOf(*graph, this)).empty()) continue;
     const InPlace place(*graph, this);
     const auto rewrite = [&](const Value* value) {
       if (value != nullptr && value->id < values_.facts.size()) Rewrite(&values_.facts[value->id], numbers_alone);

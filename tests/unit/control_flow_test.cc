@@ -54,6 +54,21 @@ TEST(ControlFlowTest, WhatABranchProvesIsKnownInIt) {
   EXPECT_TRUE(facts.dims().Equal(n, k));
 }
 
+TEST(ControlFlowTest, WhatBothBranchesProveHolds) {
+  Inferred m(R"(g (bool c, float[n, 4] x, float[k, 4] y, float[17, 4] angles) => (z) {
+    z = If (c) <
+      then_branch = g1 () => (a) { both = Concat <axis = 1> (x, y)
+                                   turned = Concat <axis = 1> (x, angles)
+                                   a = Relu (x) },
+      else_branch = g2 () => (e) { other = Concat <axis = 1> (y, x)
+                                   e = Relu (y) }
+    >
+  })");
+  EXPECT_TRUE(m.facts().dims().Equal(m.fact("x").shape[0], m.fact("y").shape[0]));
+  EXPECT_FALSE(m.fact("x").shape[0].is_number());
+  EXPECT_EQ(m["turned"], "float[17, 8]");
+}
+
 TEST(ControlFlowTest, WhatATurnProvesIsKnownInItAndKeepsItsState) {
   const Inferred m(R"(g (int64 trips, bool go, float[n, 4] x, float[17, 4] angles) => (y, after) {
     y = Loop (trips, go, x) <
