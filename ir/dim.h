@@ -88,6 +88,8 @@ class DimTable {
   std::optional<int64_t> UpperBound(Dim dim) const;
   // The names of the symbols in `dim` as it was written: before anything was unified or bound. Each once.
   std::vector<std::string_view> Symbols(Dim dim) const;
+  // Whether all symbols of `few` are symbols of `many`, which has more.
+  bool NamesFewer(Dim few, Dim many) const;
   // True if a symbol that FreshSymbol made occurs in it.
   bool MentionsFresh(Dim dim) const;
   // True if FreshSymbol made any symbol.

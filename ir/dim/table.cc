@@ -50,6 +50,14 @@ std::vector<std::string_view> DimTable::Symbols(Dim dim) const {
   return names;
 }
 
+bool DimTable::NamesFewer(Dim few, Dim many) const {
+  const std::vector<std::string_view> some = Symbols(few);
+  const std::vector<std::string_view> all = Symbols(many);
+  return some.size() < all.size() && std::all_of(some.begin(), some.end(), [&](std::string_view name) {
+           return std::find(all.begin(), all.end(), name) != all.end();
+         });
+}
+
 Dim DimTable::Outside(Dim dim) { return impl_->Outside(dim); }
 
 uint64_t DimTable::Mark() const { return impl_->atoms.size(); }

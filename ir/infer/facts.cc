@@ -48,19 +48,6 @@ void Facts::SetMovements(const Node& node, absl::Span<const Movement* const> of_
   movements[node.id] = of_outputs.empty() ? nullptr : arena_.Copy(of_outputs).data();
 }
 
-namespace {
-
-// Whether `resolved` is `written` with numbers in the place of some of its names.
-bool HasNumbersForNames(const DimTable& dims, Dim resolved, Dim written) {
-  const std::vector<std::string_view> few = dims.Symbols(resolved);
-  const std::vector<std::string_view> many = dims.Symbols(written);
-  return few.size() < many.size() && std::all_of(few.begin(), few.end(), [&](std::string_view name) {
-           return std::find(many.begin(), many.end(), name) != many.end();
-         });
-}
-
-}  // namespace
-
 template <typename Resolve>
 void Facts::Rewrite(Fact* fact, Resolve resolve) {
   const auto is_resolved = [&](Dim dim) { return dim.is_number() || !dim.known() || resolve(dim) == dim; };
@@ -93,7 +80,7 @@ bool Facts::ResolveDims(const Model& model) {
   // In a body, names are left as they are: what it reads from outside has them too.
   const auto numbers_alone = [this](Dim dim) {
     const Dim now = dims_.Resolve(dim);
-    return HasNumbersForNames(dims_, now, dim) ? now : dim;
+    return dims_.NamesFewer(now, dim) ? now : dim;
   };
   for (const auto& graph : model.graphs()) {
     if (graph->owner() == nullptr || graph->owner()->dead || dims_.Scoped(infer::ScopeOf(*graph, this)).empty()) continue;

@@ -432,11 +432,7 @@ bool SaysMore(Dim made, Dim known, const DimTable& dims) {
   // What is broadcast with a number is that number only where the dim is not 1, which the one who replaced it had to assume: as
   // long as the dim is the result whatever it is.
   if (known.is_number()) return !made.is_number() && dims.Symbols(made).size() == 1;
-  const std::vector<std::string_view> few = dims.Symbols(made);
-  const std::vector<std::string_view> many = dims.Symbols(known);
-  return few.size() < many.size() && std::all_of(few.begin(), few.end(), [&](std::string_view name) {
-           return std::find(many.begin(), many.end(), name) != many.end();
-         });
+  return dims.NamesFewer(made, known);
 }
 
 bool SaysMore(const Fact& made, const Fact& known, const DimTable& dims) {
