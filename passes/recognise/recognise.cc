@@ -1,5 +1,6 @@
 // Recognise: rules of patterns/rules/library replace subgraphs by standard operators, or note what they see.
 #include <algorithm>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
@@ -10,6 +11,7 @@
 #include "passes/core/workspace.h"
 #include "passes/recognise/equal_values.h"
 #include "passes/recognise/passes.h"
+#include "patterns/analysis/mask.h"
 #include "patterns/terms/refusal.h"
 
 namespace ascend_fuse {
@@ -125,9 +127,12 @@ class Recogniser {
       sites_[site].node = RecognisedNode(emission);
       sites_[site].made = emission.replacements;
       for (const Node* made : emission.replacements) site_of_.emplace(made, site);
+      LearnBatch(&sites_[site]);
+      Supersede(site, nullptr);
       Share(*value, equal, &sites_[site]);
     };
     steps.refused = [&](MatchToken site, const Rule& rule, const absl::Status& why) {
+      Supersede(site, &rule);
       sites_[site].SetState("left");
       const std::string code = CodeOf(why);
       sites_[site].Say(code.empty() ? "not-buildable" : code, std::string(why.message()), rule.position.ToString());
@@ -139,10 +144,51 @@ class Recogniser {
     for (const auto& [root, first] : waiting) {
       if (!root->dead && first->producer->dead) alone.insert(root);
     }
-    if (alone.empty()) return absl::OkStatus();
     waiting.clear();
-    steps.looks_at = [&](const Rule&, const Node* root) { return alone.contains(root); };
-    return ApplyRules(workspace_, library_, VisitOrder::kRules, steps);
+    if (!alone.empty()) {
+      steps.looks_at = [&](const Rule&, const Node* root) { return alone.contains(root); };
+      RETURN_IF_ERROR(ApplyRules(workspace_, library_, VisitOrder::kRules, steps));
+    }
+    // What comes after an attention was looked at before it.
+    steps.use = [](const Rule& rule) { return !rule.emit.empty() && (rule.kind == "attention" || rule.kind == "rotary"); };
+    steps.looks_at = [&](const Rule&, const Node* root) { return equal.IsLookedAt(*root->output(0)); };
+    while (std::exchange(learned_, false)) {
+      RETURN_IF_ERROR(ApplyRules(workspace_, library_, VisitOrder::kRules, steps));
+      waiting.clear();
+    }
+    return absl::OkStatus();
+  }
+
+  // What was said of a value when a rule could not take it is out of date where `site` has it now: that of its whole kind, or, where
+  // it was refused once more, that of the same rule.
+  void Supersede(MatchToken site, const Rule* again) {
+    std::vector<size_t>& refused = refused_[sites_[site].value];
+    for (const size_t before : refused) {
+      const SiteRecord& record = sites_[before].record;
+      if (again != nullptr ? record.rule == again->name : record.kind == sites_[site].record.kind) gone_.insert(before);
+    }
+    if (again != nullptr) refused.push_back(site);
+  }
+
+  // A mask that has a batch of another name is taken to leave the scores' batch as it is, where a node takes the attention; what
+  // is computed of it has that batch then, and the attentions and rotations after it are found for it. The site tells of it
+  // whatever becomes of it, as theirs may rest on it alone.
+  void LearnBatch(Site* site) {
+    const Node& node = *site->node;
+    if (workspace_.options().strict || OperatorKey(node) != "ascend_fuse.Attention" || node.graph != &workspace_.model().graph()) return;
+    Facts& facts = workspace_.facts();
+    const Fact& query = facts.Of(node.input(0));
+    for (size_t i = 3; i < node.input_count; ++i) {  // mask, keep and bias
+      if (node.input(i) == nullptr) continue;
+      const Fact& mask = facts.Of(node.input(i));
+      const std::string assumed = AssumedOfBatch(facts.dims(), mask, query);
+      if (assumed.empty() || facts.dims().Resolve(mask.shape[0]).is_number()) continue;
+      const uint64_t version = facts.dims().version();
+      if (!facts.dims().Unify(facts.dims().Broadcast(query.shape[0], mask.shape[0]), query.shape[0])) continue;
+      if (facts.dims().version() == version) continue;
+      learned_ = true;
+      site->record.assumptions.push_back(assumed);
+    }
   }
 
   // The first of the values that equal the result of `root`. A product with a weight of ones is recognised with that weight,
@@ -219,23 +265,23 @@ class Recogniser {
   // A construct that became part of a larger one, and that nothing else reads, is not a site of its own: the gelu of a
   // gate. Its nodes are covered by the larger one, and come back with it.
   void Absorb() {
-    std::vector<bool> gone(sites_.size(), false);
     for (const auto& [part, whole] : taken_) {
       Site& from = sites_[part];
       Site& into = sites_[whole];
-      if (gone[part] || from.node == nullptr || into.node == nullptr || from.value->is_graph_output || from.made.size() != 1 ||
+      if (gone_.contains(part) || from.node == nullptr || into.node == nullptr || from.value->is_graph_output || from.made.size() != 1 ||
           !LiveUses(*from.value).empty()) {
         continue;
       }
-      gone[part] = true;
+      gone_.insert(part);
       auto& covers = into.record.covers;
       covers.insert(covers.begin(), from.record.covers.begin(), from.record.covers.end());
+      into.record.assumptions.insert(into.record.assumptions.end(), from.record.assumptions.begin(), from.record.assumptions.end());
       into.covered.insert(into.covered.begin(), from.covered.begin(), from.covered.end());
       into.made.insert(into.made.begin(), from.made.begin(), from.made.end());  // restored after the larger one
     }
     size_t kept = 0;
     for (size_t i = 0; i < sites_.size(); ++i) {
-      if (gone[i]) continue;
+      if (gone_.contains(i)) continue;
       if (kept != i) sites_[kept] = std::move(sites_[i]);
       ++kept;
     }
@@ -305,6 +351,9 @@ class Recogniser {
   absl::flat_hash_map<const Node*, const Node*> original_;                 // what nodes of straightened norms are in the model
   absl::flat_hash_map<const Node*, size_t> site_of_;                       // what was made, and for which site
   absl::flat_hash_set<const Node*> shared_;                                // what reads the first of equal constructs
+  absl::flat_hash_map<const Value*, std::vector<size_t>> refused_;         // sites that a rule matched and could not emit
+  absl::flat_hash_set<size_t> gone_;                                       // sites that are none by themselves
+  bool learned_ = false;                                                   // by LearnBatch, since attentions were looked for
   std::vector<std::pair<size_t, size_t>> taken_;  // sites whose node a later one matched, with the later one
 };
 

@@ -216,6 +216,16 @@ bool MasksWithInfinity(const FunctionContext& context, const Value* mask) {
   return std::all_of(set.values.begin(), set.values.end(), [](double v) { return v == 0 || std::isinf(v); });
 }
 
+std::string AssumedOfBatch(const DimTable& dims, const Fact& mask, const Fact& query) {
+  if (!mask.has_rank || mask.rank() != 4 || !query.has_rank || query.rank() != 4) return "";
+  const Dim batch = dims.Resolve(mask.shape[0]);
+  if (batch.is(1) || dims.Equal(batch, query.shape[0]) || dims.NotEqual(batch, query.shape[0])) return "";
+  const std::string of_mask = dims.ToString(batch);
+  const std::string of_query = dims.ToString(query.shape[0]);
+  return batch.is_number() ? fmt::format("the batch of the query, {}, is {}, that of the mask", of_query, of_mask)
+                           : fmt::format("the batch of the mask, {}, is 1 or {}, that of the query", of_mask, of_query);
+}
+
 // Numbered from the end. Keys need no look: the product with v would fail.
 absl::Status CheckMaskShape(const FunctionContext& context, const Value& mask, const Fact& q) {
   const Fact& fact = context.facts->Of(&mask);
@@ -226,18 +236,12 @@ absl::Status CheckMaskShape(const FunctionContext& context, const Value& mask, c
     return Refuse(fmt::format("the mask {} has {} dimensions, at most 4", ValueName(mask), fact.rank()), "mask-rank");
   }
   const DimTable& dims = *context.dims;
-  if (fact.rank() == 4 && !fact.shape[0].is(1) && !dims.Equal(fact.shape[0], q.shape[0])) {
-    if (dims.NotEqual(fact.shape[0], q.shape[0])) {
-      return Refuse(
-          fmt::format("the mask's batch {} is not the query's {}", dims.ToString(fact.shape[0]), dims.ToString(q.shape[0])),
-          "mask-shape");
-    }
-    const std::string of_mask = dims.ToString(fact.shape[0]);
-    const std::string of_query = dims.ToString(q.shape[0]);
-    Assume(context, dims.Resolve(fact.shape[0]).is_number()
-                        ? fmt::format("the batch of the query, {}, is {}, that of the mask", of_query, of_mask)
-                        : fmt::format("the batch of the mask, {}, is 1 or {}, that of the query", of_mask, of_query));
+  if (fact.rank() == 4 && dims.NotEqual(fact.shape[0], q.shape[0]) && !fact.shape[0].is(1)) {
+    return Refuse(
+        fmt::format("the mask's batch {} is not the query's {}", dims.ToString(fact.shape[0]), dims.ToString(q.shape[0])),
+        "mask-shape");
   }
+  if (std::string batch = AssumedOfBatch(dims, fact, q); !batch.empty()) Assume(context, std::move(batch));
   if (fact.rank() < 2) return absl::OkStatus();
   const Dim queries = fact.shape[fact.rank() - 2];
   if (queries.is(1) || dims.Equal(queries, q.shape[2])) return absl::OkStatus();
