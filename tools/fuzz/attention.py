@@ -260,6 +260,10 @@ class Attention:
         kept = g.dtypes[scores] == "bool"
         if kept:
             scores = g.op("Cast", scores, to=TYPES[g.main], dtype=g.main, shape=g.shapes[scores])
+        shape = g.shapes.get(scores)
+        if g.exact and shape is not None:  # of no keys at all ONNX Runtime keeps the axis of a ReduceMax
+            more = g.ints([0] * (2 * len(shape) - 1) + [1])
+            scores = g.op("Pad", scores, more, g.const(0.0 if kept else -np.inf), shape=[*shape[:-1], None])
         most = g.reduce("ReduceMax", scores, [-1])
         if self.plan["spelling"] == "onnx" and self.plan["flat"]:
             most = g.squeeze(g.reduce("ReduceMax", most, [1]), [1])
