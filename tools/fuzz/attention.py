@@ -242,7 +242,7 @@ class Attention:
         inner = g.cast(scores, g.wide) if island else scores
         axis = -1 if g.opset < 13 or g.chance(0.7) else len(g.shapes[scores]) - 1
         if "sink" in self.extras:
-            wide = extras.with_sink(g, inner, self.heads)
+            wide = extras.with_sink(g, inner, self.heads, island)
             p = extras.without_sink(g, g.op("Softmax", wide, axis=axis), g.shapes[scores])
         else:
             p = g.keep(scores, g.op("Softmax", inner, axis=axis))

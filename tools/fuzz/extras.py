@@ -30,11 +30,11 @@ def choose(rng: random.Random, layers: list[dict[str, Any]], layout: str) -> Non
 # Of attention.
 
 
-def with_sink(g: Graph, scores: str, heads: int) -> str:
-    """One more column of scores, a number for each head (gpt-oss)."""
+def with_sink(g: Graph, scores: str, heads: int, island: bool) -> str:
+    """One more column of scores, a number for each head (gpt-oss). island: scores are wider than what is stored."""
     shape = g.shapes[scores]
     column = g.reshape(g.weight("sinks", [heads]), [1] * (len(shape) - 3) + [heads, 1, 1])
-    if g.dtypes[scores] != g.dtypes[column]:
+    if island:
         column = g.cast(column, g.dtypes[scores])
     most = g.reduce("ReduceMax", scores, [-1])
     sinks = g.op("Add", g.op("Mul", most, g.const(0.0, g.dtypes[scores])), column, dtype=g.dtypes[scores])
