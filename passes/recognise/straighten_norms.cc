@@ -13,6 +13,7 @@
 #include "ir/attribute.h"
 #include "ir/infer/movement_of.h"
 #include "ir/movement/axis.h"
+#include "ir/replaced_nodes.h"
 #include "ir/schema.h"
 #include "ir/status_macros.h"
 #include "passes/core/node_inserter.h"
@@ -375,9 +376,26 @@ class NormStraightener {
         if (found && inputs != nullptr) NoteInputs(*match, made, inputs);
         if (found) break;
       }
+      if (found && inputs == nullptr) found = !ComputesTwice(root, made);
     }
     workspace_.rewriter().RollBack(before);
     return found;
+  }
+
+  // Whether a reduction of the norm is an output of the graph or read by what is no part of it: no rule takes such a norm
+  // (patterns/language/obstacle.cc), and of a second one that is made beside it none would see that.
+  bool ComputesTwice(const Node& root, const absl::flat_hash_map<const Value*, const Value*>& made) const {
+    std::vector<const Node*> originals = {&root};
+    for (const auto& [value, original] : made) {
+      if (original->producer != nullptr) originals.push_back(original->producer);
+    }
+    const Replacement replacement{{}, {root.output()}, originals};
+    const ReplacedNodes replaced(replacement);
+    return std::any_of(originals.begin(), originals.end(), [&](const Node* node) {
+      const Node* reader = nullptr;
+      if (ReducedAxes(workspace_.facts(), *node).empty() || !replaced.IsNeeded(node->output(), &reader)) return false;
+      return node->output()->is_graph_output || std::find(originals.begin(), originals.end(), reader) == originals.end();
+    });
   }
 
   static void NoteInputs(const Match& match, const absl::flat_hash_map<const Value*, const Value*>& made,
