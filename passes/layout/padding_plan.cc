@@ -8,6 +8,7 @@
 #include "fmt/format.h"
 #include "ir/infer/movement_of.h"
 #include "ir/status_macros.h"
+#include "ir/streamed_tensor.h"
 #include "passes/layout/attention_layout.h"
 #include "passes/layout/moving_nodes.h"
 
@@ -167,7 +168,8 @@ absl::Status PaddingSearch::AskConstant(PaddedReader reader, const Value* value,
   if (!places.has_value()) return No(fmt::format("the shape of {} is not known", ValueName(*value)));
   if (static_cast<int64_t>(places->size()) > kMostPlaces) return No(fmt::format("{} is too wide", ValueName(*value)));
   // Large ones are not kept twice; layers that share a weight are treated alike.
-  if (facts_.Of(value).rank() > 1) {
+  const bool small = value->IsConstant() && IsSmall(*value->initializer);
+  if (facts_.Of(value).rank() > 1 && !small) {
     std::vector<const Use*> readers;
     AddReaders(facts_, *value, &readers);
     for (const Use* use : readers) {

@@ -295,6 +295,17 @@ class GuessTest(unittest.TestCase):
             self.assertTrue(set(np.unique(arrays["attention_mask"])) <= {0, 1})
             self.assertTrue((arrays["attention_mask"].sum(axis=1) > 0).all())
 
+    def test_names_say_where_the_batch_is(self):
+        entry = self.entry(
+            ("x", TensorProto.FLOAT, ["seq", "batch", 160]),
+            ("keep", TensorProto.BOOL, ["batch_1", 1, "seq", "seq"]),
+            ("position_ids", TensorProto.INT64, ["batch", "seq"]),
+        )
+        for binding in guess_inputs.guess_bindings(entry):
+            seq, batch, _ = binding["shapes"]["x"]
+            self.assertEqual(binding["shapes"]["keep"], [batch, 1, seq, seq])
+            self.assertEqual(binding["shapes"]["position_ids"], [batch, seq])
+
     def test_a_decode_step_has_one_token(self):
         entry = self.entry(
             ("input_ids", 7, ["b", 1]),

@@ -323,7 +323,7 @@ def _symbol_roles(entry: Entry) -> dict[str, str]:
             if not _is_symbol(dim):
                 expressions.append(dim)
                 continue
-            role = _role(meaning, name, axis, rank)
+            role = _role_by_name(dim, _role(meaning, name, axis, rank))
             if dim in roles and not roles[dim].startswith("other"):
                 continue
             if role == "other":
@@ -371,6 +371,15 @@ def _role(meaning: str, name: str, axis: int, rank: int) -> str:
     if meaning == "features" and rank == 3 and axis == 1:
         return "encoder" if encoder else "seq"
     return "other"
+
+
+def _role_by_name(symbol: str, role: str) -> str:
+    """Returns the role of a symbol that stands where `role` is usual: tokens may come before the batch, and names say so."""
+    low = symbol.lower()
+    if "batch" in low:
+        return "batch"
+    tokens = low in ("seq", "seq_len", "seq_length", "sequence", "sequence_length")
+    return "seq" if tokens and role == "batch" else role
 
 
 def _size(role: str, plan: dict[str, Any]) -> int:
