@@ -77,23 +77,30 @@ bool Facts::ResolveDims(const Model& model) {
       return now;
     });
   }
-  // In a body, names are left as they are: what it reads from outside has them too.
-  const auto numbers_alone = [this](Dim dim) {
-    const Dim now = dims_.Resolve(dim);
-    return dims_.NamesFewer(now, dim) ? now : dim;
-  };
   for (const auto& graph : model.graphs()) {
     if (graph->owner() == nullptr || graph->owner()->dead || dims_.Scoped(infer::ScopeOf(*graph, this)).empty()) continue;
     const InPlace place(*graph, this);
-    const auto rewrite = [&](const Value* value) {
-      if (value != nullptr && value->id < values_.facts.size()) Rewrite(&values_.facts[value->id], numbers_alone);
-    };
-    for (const Value* value : graph->inputs()) rewrite(value);
+    for (const Value* value : graph->inputs()) ResolveHere(value);
     for (const Node* node : graph->nodes()) {
-      for (const Value* value : node->outputs()) rewrite(value);
+      for (const Value* value : node->outputs()) ResolveHere(value);
     }
   }
   return numbers;
+}
+
+void Facts::ResolveDims(const Node& node) {
+  if (node.graph->owner() == nullptr || dims_.Scoped(infer::ScopeOf(*node.graph, this)).empty()) return;
+  const InPlace place(*node.graph, this);
+  for (const Value* value : node.outputs()) ResolveHere(value);
+}
+
+void Facts::ResolveHere(const Value* value) {
+  if (value == nullptr || value->id >= values_.facts.size()) return;
+  // Names are left as they are: what a body reads from outside has them too.
+  Rewrite(&values_.facts[value->id], [this](Dim dim) {
+    const Dim now = dims_.Resolve(dim);
+    return dims_.NamesFewer(now, dim) ? now : dim;
+  });
 }
 
 InPlace::InPlace(const Graph& graph, Facts* facts) : dims_(facts->dims()), outer_(dims_.scope()) {

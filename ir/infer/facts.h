@@ -136,6 +136,8 @@ class Facts {
   // who looks at it, whichever node taught it; numbers that hold in a body alone, into what the body computes. Whether one became
   // a number everywhere, by which nodes before that one may compute more.
   bool ResolveDims(const Model& model);
+  // The same of what a node of a body computes that was inferred after that.
+  void ResolveDims(const Node& node);
   // Of every fact whether dims of it were found equal to others, and the same said of facts that were computed anew since.
   std::vector<bool> UnifiedFacts() const;
   void MarkUnified(const std::vector<bool>& unified);
@@ -177,6 +179,7 @@ class Facts {
  private:
   template <typename Resolve>
   void Rewrite(Fact* fact, Resolve resolve);  // each dim of it
+  void ResolveHere(const Value* value);       // by what holds in the scope that is set
 
   Values values_;
   DimTable dims_;

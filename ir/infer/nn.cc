@@ -283,6 +283,13 @@ void RotaryEmbedding(NodeContext& c) { Rotated(c, 1, 3); }
 // com.microsoft: x, positions, cos, sin; positions are [B, S], or the first one as [1].
 void MicrosoftRotaryEmbedding(NodeContext& c) { Rotated(c, 2, 1); }
 
+// Keys or values of before, [B, N, P, D], are joined with those of this run, or ONNX Runtime refuses them.
+void JoinPast(NodeContext& c, size_t past, Dim batch, Dim heads) {
+  if (c.rank(past) != 4) return;
+  c.Require(c.in(past).shape[0], batch);
+  c.Require(c.in(past).shape[1], heads);
+}
+
 // Opset 23: Q, K, V, attn_mask, past_key, past_value -> Y, present_key, present_value, qk_matmul_output.
 void Attention(NodeContext& c) {
   DimTable& d = c.dims();
@@ -306,6 +313,8 @@ void Attention(NodeContext& c) {
   c.Require(k[2], v[2]);
   Dim total = k[2];
   if (c.rank(4) == 4) total = d.Add(c.in(4).shape[2], k[2]);
+  JoinPast(c, 4, k[0], k[1]);
+  JoinPast(c, 5, v[0], v[1]);
   // The mask is broadcast to queries and keys; from opset 24 on one of fewer keys is padded.
   const Shape mask = c.shape(3);
   if (mask.size() >= 2) c.Require(d.Broadcast(q[2], mask[mask.size() - 2]), q[2]);
@@ -358,6 +367,8 @@ void MultiHeadAttention(NodeContext& c) {
   // A key_padding_mask of two dims has one element for each key; with a past versions of ONNX Runtime differ.
   if (c.rank(4) == 2) c.Require(c.in(4).shape[0], q[0]);
   if (c.rank(4) == 2 && !c.has(6)) c.Require(c.in(4).shape[1], total);
+  JoinPast(c, 6, q[0], heads);
+  JoinPast(c, 7, q[0], heads);
   if (c.output_count() > 2) {
     if (c.rank(6) == 4) total = d.Add(c.in(6).shape[2], total);
     c.SetShape(1, {q[0], heads, total, d.ExactDiv(q[2], heads)});
@@ -379,6 +390,8 @@ void GroupQueryAttention(NodeContext& c) {
     const Dim head_size = d.ExactDiv(q[2], d.Add(heads, d.Mul(Dim::Of(2), kv_heads)));
     c.SetShape(0, {q[0], q[1], d.Mul(heads, head_size)});
   }
+  JoinPast(c, 3, q[0], kv_heads);
+  JoinPast(c, 4, q[0], kv_heads);
   for (size_t i = 1; i < std::min<size_t>(c.output_count(), 3); ++i) {
     if (c.rank(2 + i) == 4) c.SetShape(i, {q[0], kv_heads, Dim(), c.in(2 + i).shape[3]});
   }

@@ -180,6 +180,7 @@ void Workspace::Refresh(const Node* node) {
     std::vector<Fact> before;
     for (const Value* output : node->outputs()) before.push_back(output != nullptr ? facts_.Of(output) : Fact());
     InferNode(*node, &facts_);
+    facts_.ResolveDims(*node);
     for (size_t i = 0; i < node->output_count; ++i) {
       const Value* output = node->output(i);
       if (output == nullptr) continue;
