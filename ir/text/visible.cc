@@ -45,8 +45,7 @@ constexpr size_t kMost = 2000;  // bytes of a text that are shown
 
 // How many bytes from the beginning on are ASCII that is shown as it is: nearly all of nearly all texts.
 size_t PlainBytes(std::string_view text) {
-  return static_cast<size_t>(
-      std::find_if(text.begin(), text.end(), [](char c) { return c < 0x20 || c >= 0x7F; }) - text.begin());
+  return static_cast<size_t>(std::find_if(text.begin(), text.end(), [](char c) { return c < 0x20 || c >= 0x7F; }) - text.begin());
 }
 
 }  // namespace

@@ -60,6 +60,81 @@ const Node* RecognisedNode(const Emission& emission) {
   return last;
 }
 
+// Why none of the rules reads the operator of a site as one, of the rule that got farthest.
+void SayWhyNotRead(const std::vector<const Rule*>& rules, Matcher* matcher, Site* site) {
+  Failure failure;
+  for (const Rule* rule : rules) {
+    Failure of_rule;
+    matcher->Run(*rule, site->value, &of_rule);
+    if (failure.rule == nullptr || of_rule.rank > failure.rank) failure = std::move(of_rule);
+  }
+  if (failure.rule == nullptr) return;
+  site->Say(failure.has_own_code() ? failure.code : "operator-differs",
+            failure.is_sentence ? failure.found : fmt::format("expected {}, found {}", failure.expected, failure.found),
+            failure.position.ToString());
+}
+
+// A mask that has a batch of another name is taken to leave the scores' batch as it is, where a node takes the attention; what
+// is computed of it has that batch then, and the attentions and rotations after it are found for it. The site tells of it
+// whatever becomes of it, as theirs may rest on it alone. True where something was learned.
+bool LearnBatch(Workspace& workspace, Site* site) {
+  const Node& node = *site->node;
+  const bool here = OperatorKey(node) == "ascend_fuse.Attention" && node.graph == &workspace.model().graph();
+  if (!here || workspace.options().strict) return false;
+  Facts& facts = workspace.facts();
+  const Fact& query = facts.Of(node.input(0));
+  bool learned = false;
+  for (size_t i = 3; i < node.input_count; ++i) {  // mask, keep and bias
+    if (node.input(i) == nullptr) continue;
+    const Fact& mask = facts.Of(node.input(i));
+    const std::string assumed = AssumedOfBatch(facts.dims(), mask, query);
+    if (assumed.empty() || facts.dims().Resolve(mask.shape[0]).is_number()) continue;
+    const uint64_t version = facts.dims().version();
+    if (!facts.dims().Unify(facts.dims().Broadcast(query.shape[0], mask.shape[0]), query.shape[0])) continue;
+    if (facts.dims().version() == version) continue;
+    learned = true;
+    site->record.assumptions.push_back(assumed);
+  }
+  return learned;
+}
+
+// Sites that are none by themselves: they became part of a larger one, or a later attempt at their value says more.
+class OutdatedSites {
+ public:
+  void Add(size_t site) { outdated_.insert(site); }
+  bool Contains(size_t site) const { return outdated_.contains(site); }
+
+  // A rule matched and could not emit: what it said of the value before is out of date.
+  void Refused(const std::vector<Site>& sites, size_t site) {
+    std::vector<size_t>& refused = refused_[sites[site].value];
+    for (const size_t before : refused) {
+      if (sites[before].record.rule == sites[site].record.rule) Add(before);
+    }
+    refused.push_back(site);
+  }
+
+  // A rule took the value: what any of its kind said before is out of date.
+  void Emitted(const std::vector<Site>& sites, size_t site) {
+    for (const size_t before : refused_[sites[site].value]) {
+      if (sites[before].record.kind == sites[site].record.kind) Add(before);
+    }
+  }
+
+  void EraseFrom(std::vector<Site>* sites) const {
+    size_t kept = 0;
+    for (size_t i = 0; i < sites->size(); ++i) {
+      if (Contains(i)) continue;
+      if (kept != i) (*sites)[kept] = std::move((*sites)[i]);
+      ++kept;
+    }
+    sites->resize(kept);
+  }
+
+ private:
+  absl::flat_hash_map<const Value*, std::vector<size_t>> refused_;
+  absl::flat_hash_set<size_t> outdated_;
+};
+
 class Recogniser {
  public:
   explicit Recogniser(Workspace& workspace)
@@ -127,12 +202,12 @@ class Recogniser {
       sites_[site].node = RecognisedNode(emission);
       sites_[site].made = emission.replacements;
       for (const Node* made : emission.replacements) site_of_.emplace(made, site);
-      LearnBatch(&sites_[site]);
-      Supersede(site, nullptr);
+      learned_ = LearnBatch(workspace_, &sites_[site]) || learned_;
+      outdated_.Emitted(sites_, site);
       Share(*value, equal, &sites_[site]);
     };
     steps.refused = [&](MatchToken site, const Rule& rule, const absl::Status& why) {
-      Supersede(site, &rule);
+      outdated_.Refused(sites_, site);
       sites_[site].SetState("left");
       const std::string code = CodeOf(why);
       sites_[site].Say(code.empty() ? "not-buildable" : code, std::string(why.message()), rule.position.ToString());
@@ -157,38 +232,6 @@ class Recogniser {
       waiting.clear();
     }
     return absl::OkStatus();
-  }
-
-  // What was said of a value when a rule could not take it is out of date where `site` has it now: that of its whole kind, or, where
-  // it was refused once more, that of the same rule.
-  void Supersede(MatchToken site, const Rule* again) {
-    std::vector<size_t>& refused = refused_[sites_[site].value];
-    for (const size_t before : refused) {
-      const SiteRecord& record = sites_[before].record;
-      if (again != nullptr ? record.rule == again->name : record.kind == sites_[site].record.kind) gone_.insert(before);
-    }
-    if (again != nullptr) refused.push_back(site);
-  }
-
-  // A mask that has a batch of another name is taken to leave the scores' batch as it is, where a node takes the attention; what
-  // is computed of it has that batch then, and the attentions and rotations after it are found for it. The site tells of it
-  // whatever becomes of it, as theirs may rest on it alone.
-  void LearnBatch(Site* site) {
-    const Node& node = *site->node;
-    if (workspace_.options().strict || OperatorKey(node) != "ascend_fuse.Attention" || node.graph != &workspace_.model().graph()) return;
-    Facts& facts = workspace_.facts();
-    const Fact& query = facts.Of(node.input(0));
-    for (size_t i = 3; i < node.input_count; ++i) {  // mask, keep and bias
-      if (node.input(i) == nullptr) continue;
-      const Fact& mask = facts.Of(node.input(i));
-      const std::string assumed = AssumedOfBatch(facts.dims(), mask, query);
-      if (assumed.empty() || facts.dims().Resolve(mask.shape[0]).is_number()) continue;
-      const uint64_t version = facts.dims().version();
-      if (!facts.dims().Unify(facts.dims().Broadcast(query.shape[0], mask.shape[0]), query.shape[0])) continue;
-      if (facts.dims().version() == version) continue;
-      learned_ = true;
-      site->record.assumptions.push_back(assumed);
-    }
   }
 
   // The first of the values that equal the result of `root`. A product with a weight of ones is recognised with that weight,
@@ -268,24 +311,19 @@ class Recogniser {
     for (const auto& [part, whole] : taken_) {
       Site& from = sites_[part];
       Site& into = sites_[whole];
-      if (gone_.contains(part) || from.node == nullptr || into.node == nullptr || from.value->is_graph_output || from.made.size() != 1 ||
-          !LiveUses(*from.value).empty()) {
+      if (outdated_.Contains(part) || from.node == nullptr || into.node == nullptr || from.value->is_graph_output ||
+          from.made.size() != 1 || !LiveUses(*from.value).empty()) {
         continue;
       }
-      gone_.insert(part);
+      outdated_.Add(part);
       auto& covers = into.record.covers;
       covers.insert(covers.begin(), from.record.covers.begin(), from.record.covers.end());
-      into.record.assumptions.insert(into.record.assumptions.end(), from.record.assumptions.begin(), from.record.assumptions.end());
+      into.record.assumptions.insert(into.record.assumptions.end(), from.record.assumptions.begin(),
+                                     from.record.assumptions.end());
       into.covered.insert(into.covered.begin(), from.covered.begin(), from.covered.end());
       into.made.insert(into.made.begin(), from.made.begin(), from.made.end());  // restored after the larger one
     }
-    size_t kept = 0;
-    for (size_t i = 0; i < sites_.size(); ++i) {
-      if (gone_.contains(i)) continue;
-      if (kept != i) sites_[kept] = std::move(sites_[i]);
-      ++kept;
-    }
-    sites_.resize(kept);
+    outdated_.EraseFrom(&sites_);
   }
 
   // Operators of the model that are constructs by themselves.
@@ -306,17 +344,7 @@ class Recogniser {
         site.record.module = ModulePath(*node);
         Cover(node, &site);
         if (const auto readers = readers_of_.find(kind->first); readers != readers_of_.end()) {
-          Failure failure;  // of the rule that got farthest
-          for (const Rule* reader : readers->second) {
-            Failure of_reader;
-            matcher.Run(*reader, site.value, &of_reader);
-            if (failure.rule == nullptr || of_reader.rank > failure.rank) failure = std::move(of_reader);
-          }
-          if (failure.rule != nullptr) {
-            site.Say(failure.has_own_code() ? failure.code : "operator-differs",
-                     failure.is_sentence ? failure.found : fmt::format("expected {}, found {}", failure.expected, failure.found),
-                     failure.position.ToString());
-          }
+          SayWhyNotRead(readers->second, &matcher, &site);
         }
         sites_.push_back(std::move(site));
       }
@@ -351,9 +379,8 @@ class Recogniser {
   absl::flat_hash_map<const Node*, const Node*> original_;                 // what nodes of straightened norms are in the model
   absl::flat_hash_map<const Node*, size_t> site_of_;                       // what was made, and for which site
   absl::flat_hash_set<const Node*> shared_;                                // what reads the first of equal constructs
-  absl::flat_hash_map<const Value*, std::vector<size_t>> refused_;         // sites that a rule matched and could not emit
-  absl::flat_hash_set<size_t> gone_;                                       // sites that are none by themselves
-  bool learned_ = false;                                                   // by LearnBatch, since attentions were looked for
+  OutdatedSites outdated_;
+  bool learned_ = false;                          // of a batch, since attentions were looked for
   std::vector<std::pair<size_t, size_t>> taken_;  // sites whose node a later one matched, with the later one
 };
 

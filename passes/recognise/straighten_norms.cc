@@ -382,7 +382,7 @@ class NormStraightener {
     return found;
   }
 
-  // Whether a reduction of the norm is an output of the graph or read by what is no part of it: no rule takes such a norm
+  // Whether a reduction of the norm is an output of the graph or read by others: no rule takes such a norm
   // (patterns/language/obstacle.cc), and of a second one that is made beside it none would see that.
   bool ComputesTwice(const Node& root, const absl::flat_hash_map<const Value*, const Value*>& made) const {
     std::vector<const Node*> originals = {&root};

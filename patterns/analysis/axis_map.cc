@@ -395,8 +395,11 @@ class Arrangement {
           std::find_if(fact.shape.begin(), fact.shape.end(), [&](Dim other) { return context_.dims->Equal(other, dim); });
       return place == fact.shape.end() ? int64_t{-1} : place - fact.shape.begin();
     };
-    // One dim is left to the Reshape: the one that no axis of `shape_of` has.
-    size_t inferred = open.front();
+    // One dim is left to the Reshape: the one that no axis of `shape_of` has, else one that may be 0, which read from there would
+    // mean the dim that stands at its place.
+    const auto may_be_0 = [&](size_t axis) { return !context_.dims->AtLeast(atoms_.SizeOf(to[axis]), Dim::Of(1)); };
+    const auto first = std::find_if(open.begin(), open.end(), may_be_0);
+    size_t inferred = first != open.end() ? *first : open.front();
     for (size_t axis : open) {
       if (place_of(axis) < 0) inferred = axis;
     }

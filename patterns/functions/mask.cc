@@ -215,6 +215,15 @@ Term FourAxes(const FunctionContext& context, const Term& mask) {
   return RankOfMask(context, mask) == 2 ? build::Unsqueeze(mask, {0, 1}) : mask;
 }
 
+// One mask for each of the heads that share a key, whose queries stand one after another.
+absl::StatusOr<Term> RowsOfHeads(const FunctionContext& context, const Term& mask, Dim heads, Dim groups) {
+  constexpr int64_t kMost = 64;
+  const Dim each = context.dims->ExactDiv(heads, groups);
+  if (!each.is_number()) return Refuse("the number of heads that share a key must be known", "needs-dim");
+  if (each.number() > kMost) return Refuse(fmt::format("{} heads share a key, at most {} are looked at", each.number(), kMost));
+  return build::Concat(std::vector<Term>(static_cast<size_t>(each.number()), mask), 2);
+}
+
 Holds NothingMasked(const FunctionContext& context, const Value* q, const Value* k, Mask mask, Mask keep, Mask bias) {
   const auto masks = MasksOf(context, q, k, {keep, bias, mask});
   RETURN_IF_ERROR(masks->parts.status());
@@ -235,6 +244,8 @@ constexpr std::array kRows = {
     Function<"score_bias (q, k, mask, keep, bias)", ScoreBias>(
         "What is added to the scores and takes no key out, as far as it is not broadcast yet; no value where nothing is."),
     Function<"four_axes (mask)", FourAxes>("A mask [S, T] as [1, 1, S, T]; any other, and the template of a mode, as it is."),
+    Function<"rows_of_heads (mask, H, G)", RowsOfHeads>(
+        "A mask [1 or B, 1, S, T] as [1 or B, 1, H S / G, T]: the same for each of the heads that share a key."),
     Function<"nothing_masked (q, k, mask, keep, bias)", NothingMasked>(
         "Holds where the masks leave out no key, and nothing is added to the scores."),
     Function<"whole_mask (q, k, mask, keep, bias, guard)", WholeMask>(

@@ -397,6 +397,17 @@ TEST(InferTest, AMultiHeadAttentionHasOneBatch) {
   EXPECT_EQ(m["mm"], "int32[b, t]");
 }
 
+TEST(InferTest, KeysOfBeforeHaveTheBatchOfTheQuery) {
+  const Inferred m(
+      R"(g (float[b, s, 64] q, float[b, t, 64] k, float[b, t, 64] v, float[pb, n, p, 16] pk, float[pb2, 4, p, 16] pv) => (y) {
+    y, kk, vv = com.microsoft.MultiHeadAttention <num_heads = 4> (q, k, v, , , , pk, pv)
+    of_key = Identity (pk)
+    of_value = Identity (pv)
+  })");
+  EXPECT_EQ(m["of_key"], "float[b, 4, p, 16]");
+  EXPECT_EQ(m["of_value"], "float[b, 4, p, 16]");
+}
+
 TEST(InferTest, Opset23) {
   const Inferred m(R"(g (float[b, s, 128] q, float[b, s, 64] k, float[b, s, 64] v, float[b, 2, p, 32] pk,
                          float[b, 2, p, 32] pv) => (y) {
