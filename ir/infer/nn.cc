@@ -409,7 +409,10 @@ void PackedAttention(NodeContext& c) {
   } else if (c.rank(1) == 2) {
     hidden = d.ExactDiv(c.in(1).shape[1], Dim::Of(3));
   }
-  if (c.rank(3) == 2 && !c.has(4)) c.Require(c.in(3).shape[1], x[1]);  // mask_index: one element for each key
+  // mask_index: one element for each key, with a row for each of the batch, which ONNX Runtime asks for unless there is one key.
+  if (c.rank(3) == 2 && !c.has(4)) c.Require(c.in(3).shape[1], x[1]);
+  if (c.rank(3) == 3 || (c.rank(3) == 2 && d.AtLeast(c.in(3).shape[1], Dim::Of(2)))) c.Require(c.in(3).shape[0], x[0]);
+  if (c.rank(4) == 5) c.Require(c.in(4).shape[1], x[0]);  // keys and values of before
   c.SetShape(0, {x[0], x[1], hidden});
 }
 

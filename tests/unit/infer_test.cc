@@ -408,6 +408,21 @@ TEST(InferTest, KeysOfBeforeHaveTheBatchOfTheQuery) {
   EXPECT_EQ(m["of_value"], "float[b, 4, p, 16]");
 }
 
+TEST(InferTest, APackedAttentionHasOneBatch) {
+  const Inferred m(
+      R"(g (float[b, 4, 64] x, float[64, 192] w, float[192] bias, int32[mb, 4] mask, int32[ob, t] one, float[2, pb, 4, p, 16] past)
+      => (y) {
+    y = com.microsoft.Attention <num_heads = 4> (x, w, bias, mask)
+    z = com.microsoft.Attention <num_heads = 4> (x, w, bias, one, past)
+    mm = Identity (mask)
+    oo = Identity (one)
+    pp = Identity (past)
+  })");
+  EXPECT_EQ(m["mm"], "int32[b, 4]");
+  EXPECT_EQ(m["oo"], "int32[ob, t]");  // of one key it is not looked at
+  EXPECT_EQ(m["pp"], "float[2, b, 4, p, 16]");
+}
+
 TEST(InferTest, Opset23) {
   const Inferred m(R"(g (float[b, s, 128] q, float[b, s, 64] k, float[b, s, 64] v, float[b, 2, p, 32] pk,
                          float[b, 2, p, 32] pv) => (y) {
