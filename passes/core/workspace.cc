@@ -153,7 +153,7 @@ absl::Status Workspace::CheckPrefer(const std::string& name) const {
 }
 
 void Workspace::InferModel() {
-  facts_ = Infer(*model_, WithDeclaredOperators(options_.infer));
+  facts_ = FactsOfNow();
   inferred_ = true;
 }
 
@@ -166,6 +166,8 @@ void Workspace::InferModelAgain(const InferOptions& told) {
   facts_.ForgetContradictions(0);
   for (const Contradiction& contradiction : of_the_model) facts_.AddContradiction(contradiction);
 }
+
+Facts Workspace::FactsOfNow() const { return Infer(*model_, WithDeclaredOperators(options_.infer)); }
 
 void Workspace::NumberValues() {
   numbering_ = ascend_fuse::NumberValues(*model_, &facts_);

@@ -86,6 +86,8 @@ class Workspace {
   // read.
   void InferModelAgain();
   void InferModelAgain(const InferOptions& told);
+  // What would be inferred of the graph as it is now.
+  Facts FactsOfNow() const;
   void NumberValues();  // all numbers anew; needs facts
   void Refresh(const Node* node);
   // Proves of every value that was given a new producer since `first` (a size of Rewriter::replaced ()) that what computes it

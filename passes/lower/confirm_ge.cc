@@ -1,6 +1,9 @@
 // Confirm GE: what a pass of GE was said to take has to be there still when all nodes are as ATC reads them. A form that ATC
-// reads otherwise is written in other nodes, which that pass does not know.
+// reads otherwise is written in other nodes, which that pass does not know. A dim that has to be a number has to be one there:
+// what an Ascend node takes for granted of dims, as the report says, ATC does not know.
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
@@ -18,6 +21,13 @@ const Node* Rewritten(const Site& site) {
   return gone == site.for_ge.end() ? nullptr : *gone;
 }
 
+// Whether a pass of GE takes what the rule finds only where dims are numbers.
+bool AsksForNumbers(const Rule& rule) {
+  return std::any_of(rule.where.begin(), rule.where.end(), [](const Condition& condition) {
+    return condition.left.kind == Expression::Kind::kCall && condition.left.text == "number";
+  });
+}
+
 class Confirmer {
  public:
   explicit Confirmer(Workspace& workspace)
@@ -29,13 +39,9 @@ class Confirmer {
     for (Site& site : workspace_.sites) {
       const Node* const gone = Rewritten(site);
       if (gone == nullptr || IsFound(site)) continue;
-      site.SetState("left");
-      site.Say("ge-pass-declines",
-               fmt::format("{}; here {} {} is written in another form, which ATC reads", site.record.because, OpType(*gone),
-                           Label(*gone)),
-               site.record.source);
-      lost_.insert(site.value);
+      Lose(fmt::format("{} {} is written in another form, which ATC reads", OpType(*gone), Label(*gone)), &site);
     }
+    ConfirmNumbers();
     for (Site& site : workspace_.sites) {
       const SiteKind* const kind = FindSiteKind(site.record.kind);
       if (site.record.state != "by_ge" || kind == nullptr || kind->sum_before.empty() || !lost_.contains(site.value)) continue;
@@ -45,6 +51,31 @@ class Confirmer {
   }
 
  private:
+  void Lose(const std::string& why, Site* site) {
+    site->SetState("left");
+    site->Say("ge-pass-declines", fmt::format("{}; here {}", site->record.because, why), site->record.source);
+    lost_.insert(site->value);
+  }
+
+  void ConfirmNumbers() {
+    std::vector<Site*> sites;
+    for (Site& site : workspace_.sites) {
+      const auto rule = rules_.find(site.record.rule);
+      if (site.record.state == "by_ge" && rule != rules_.end() && AsksForNumbers(*rule->second)) sites.push_back(&site);
+    }
+    if (sites.empty()) return;
+    Facts written = workspace_.FactsOfNow();
+    FunctionContext context = workspace_.Context();
+    context.facts = &written;
+    context.dims = &written.dims();
+    Matcher matcher(library_, context);
+    for (Site* site : sites) {
+      Failure failure;
+      if (matcher.Run(*rules_.at(site->record.rule), site->value, &failure).has_value()) continue;
+      Lose(failure.is_sentence ? failure.found : fmt::format("expected {}, found {}", failure.expected, failure.found), site);
+    }
+  }
+
   // Whether the nodes that stand there now are what the pass takes, too.
   bool IsFound(const Site& site) {
     const auto rule = rules_.find(site.record.rule);
@@ -62,8 +93,9 @@ class Confirmer {
 
 absl::Status ConfirmGe(Workspace& workspace) {
   // In most models nothing of it was written anew.
-  const bool any =
-      std::any_of(workspace.sites.begin(), workspace.sites.end(), [](const Site& site) { return Rewritten(site) != nullptr; });
+  const bool any = std::any_of(workspace.sites.begin(), workspace.sites.end(), [](const Site& site) {
+    return Rewritten(site) != nullptr || (site.record.state == "by_ge" && !site.ge_construct.empty());
+  });
   if (any) Confirmer(workspace).Run();
   return absl::OkStatus();
 }
