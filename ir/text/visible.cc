@@ -41,11 +41,14 @@ size_t Decode(std::string_view text, uint32_t* point) {
   return shorter || (*point >= 0xD800 && *point < 0xE000) || *point > 0x10FFFF ? 0 : size;
 }
 
-constexpr size_t kMost = 2000;  // bytes of a text that are shown
-
-// How many bytes from the beginning on are ASCII that is shown as it is: nearly all of nearly all texts.
-size_t PlainBytes(std::string_view text) {
-  return static_cast<size_t>(std::find_if(text.begin(), text.end(), [](char c) { return c < 0x20 || c >= 0x7F; }) - text.begin());
+// Moves what `text` begins with and is shown as it is, ASCII but for controls, to `out`: nearly all of nearly all texts. Whether
+// there is more.
+bool MovePlain(std::string_view* text, std::string* out) {
+  const auto first = std::find_if(text->begin(), text->end(), [](char c) { return c < 0x20 || c >= 0x7F; });
+  const auto plain = static_cast<size_t>(first - text->begin());
+  out->append(text->substr(0, plain));
+  text->remove_prefix(plain);
+  return !text->empty();
 }
 
 }  // namespace
@@ -53,11 +56,7 @@ size_t PlainBytes(std::string_view text) {
 std::string Visible(std::string_view text, bool keep_lines) {
   std::string out;
   out.reserve(text.size());
-  while (true) {
-    const size_t plain = PlainBytes(text);
-    out += text.substr(0, plain);
-    text.remove_prefix(plain);
-    if (text.empty()) break;
+  while (MovePlain(&text, &out)) {
     uint32_t point = 0;
     const size_t size = Decode(text, &point);
     if (size == 0) {
@@ -77,11 +76,7 @@ std::string Visible(std::string_view text, bool keep_lines) {
 std::string VisibleJson(std::string_view json) {
   std::string out;
   out.reserve(json.size());
-  while (true) {
-    const size_t plain = PlainBytes(json);
-    out += json.substr(0, plain);
-    json.remove_prefix(plain);
-    if (json.empty()) break;
+  while (MovePlain(&json, &out)) {
     uint32_t point = 0;
     const size_t size = static_cast<uint8_t>(json[0]) < 0x80 ? 1 : Decode(json, &point);
     if (size < 2 || !IsUnseen(point)) {
@@ -97,12 +92,11 @@ std::string VisibleJson(std::string_view json) {
 }
 
 std::string Shown(std::string_view text) {
+  constexpr size_t kMost = 2000;
   if (text.size() <= kMost) return Visible(text);
   size_t end = kMost;
   while (end > 0 && (static_cast<uint8_t>(text[end]) & 0xC0) == 0x80) --end;  // not inside a character
   return fmt::format("{}... ({} bytes more)", Visible(text.substr(0, end)), text.size() - end);
 }
-
-bool IsShownAsItIs(std::string_view text) { return text.size() <= kMost && PlainBytes(text) == text.size(); }
 
 }  // namespace ascend_fuse

@@ -16,7 +16,4 @@ std::string VisibleJson(std::string_view json);
 // One name or sentence as Visible writes it, of which at most 2000 bytes are shown: a name can have a hundred megabytes.
 std::string Shown(std::string_view text);
 
-// Whether Shown gives the text itself.
-bool IsShownAsItIs(std::string_view text);
-
 }  // namespace ascend_fuse

@@ -72,7 +72,7 @@ class Confirmer {
     for (Site* site : sites) {
       Failure failure;
       if (matcher.Run(*rules_.at(site->record.rule), site->value, &failure).has_value()) continue;
-      Lose(failure.is_sentence ? failure.found : fmt::format("expected {}, found {}", failure.expected, failure.found), site);
+      Lose(failure.Sentence(), site);
     }
   }
 
@@ -92,7 +92,7 @@ class Confirmer {
 }  // namespace
 
 absl::Status ConfirmGe(Workspace& workspace) {
-  // In most models nothing of it was written anew.
+  // In most models no pass of GE was left anything to find.
   const bool any = std::any_of(workspace.sites.begin(), workspace.sites.end(), [](const Site& site) {
     return Rewritten(site) != nullptr || (site.record.state == "by_ge" && !site.ge_construct.empty());
   });

@@ -4,7 +4,6 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "fmt/format.h"
 #include "ir/status_macros.h"
 #include "passes/core/apply_rules.h"
 #include "passes/core/module_path.h"
@@ -69,9 +68,7 @@ void SayWhyNotRead(const std::vector<const Rule*>& rules, Matcher* matcher, Site
     if (failure.rule == nullptr || of_rule.rank > failure.rank) failure = std::move(of_rule);
   }
   if (failure.rule == nullptr) return;
-  site->Say(failure.has_own_code() ? failure.code : "operator-differs",
-            failure.is_sentence ? failure.found : fmt::format("expected {}, found {}", failure.expected, failure.found),
-            failure.position.ToString());
+  site->Say(failure.has_own_code() ? failure.code : "operator-differs", failure.Sentence(), failure.position.ToString());
 }
 
 // A mask that has a batch of another name is taken to leave the scores' batch as it is, where a node takes the attention; what

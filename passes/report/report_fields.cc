@@ -7,18 +7,14 @@
 namespace ascend_fuse {
 namespace {
 
-void Show(std::string* text) {
-  if (!IsShownAsItIs(*text)) *text = Shown(*text);
-}
-
 template <typename Record>
 void MakeVisible(Record* record) {
   EachField(*record, [](const char*, auto& value) {
     using Type = std::remove_cvref_t<decltype(value)>;
     if constexpr (std::is_same_v<Type, std::string>) {
-      Show(&value);
+      value = Shown(value);
     } else if constexpr (std::is_same_v<Type, std::vector<std::string>>) {
-      for (std::string& item : value) Show(&item);
+      for (std::string& item : value) item = Shown(item);
     }
   });
 }
@@ -32,9 +28,9 @@ void MakeAllVisible(std::vector<Record>* records) {
 
 Report VisibleReport(const Report& report) {
   Report out = report;
-  Show(&out.model);
+  out.model = Shown(out.model);
   MakeVisible(&out.target);
-  for (ReportKindCount& count : out.kinds) Show(&count.kind);
+  for (ReportKindCount& count : out.kinds) count.kind = Shown(count.kind);
   MakeAllVisible(&out.kinds);
   MakeAllVisible(&out.sites);
   MakeAllVisible(&out.near_misses);
@@ -45,7 +41,7 @@ Report VisibleReport(const Report& report) {
   MakeAllVisible(&out.adapted);
   MakeAllVisible(&out.tidied);
   MakeAllVisible(&out.gains);
-  for (InputRecord& input : out.inputs) Show(&input.name);
+  for (InputRecord& input : out.inputs) input.name = Shown(input.name);
   return out;
 }
 

@@ -141,6 +141,8 @@ bool Evident(Pardon* pardon, Pardon::Next next) { return pardon != nullptr ? par
 
 }  // namespace
 
+std::string Failure::Sentence() const { return is_sentence ? found : fmt::format("expected {}, found {}", expected, found); }
+
 Matcher::Frame* Matcher::NewFrame(const Scope& scope) {
   if (frame_count_ == frames_.size()) frames_.push_back(std::make_unique<Frame>());
   Frame* frame = frames_[frame_count_++].get();

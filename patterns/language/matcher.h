@@ -79,6 +79,8 @@ struct Failure {
 
   // Whether a function or a rule gave it the code.
   bool has_own_code() const { return code != kFormDiffers && code != kConditionFails; }
+  // Its own words, or what was expected and what was found.
+  std::string Sentence() const;
 };
 
 class Matcher {
