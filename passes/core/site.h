@@ -35,7 +35,8 @@ struct Site {
   bool no_ge_pass = false;                      // GE's pass for this kind does not find the original nodes, says the recogniser
   std::string assumes;                          // what its recogniser takes for granted, if anything
   std::string ge_construct;                     // the construct as which GE takes the original nodes, of the recogniser
-  std::vector<const Node*> for_ge;              // of `covered` what a pass of GE was left to take
+  bool of_numbers = false;                      // its recogniser, and so GE's pass, wants dims that are numbers
+  std::vector<const Node*> for_ge;              // what a pass of GE was left to take: of `covered`, or what was written for it
   uint64_t order = 0;                           // place of `value` in the original order
   std::string lowered_by;                       // the rule that took it
   std::pair<RefusalRank, FailureRank> refusal;  // of the lowering that `because` tells of

@@ -32,7 +32,6 @@ class Trial {
 
   // Nothing of it is left.
   Lowered Of(const Site& site) {
-    Lowered lowered = Lowered::kNot;
     for (const size_t r : rules_.RulesEndingIn(OperatorKey(*site.node))) {
       const Rule& rule = rules_.rules()[r];
       if (workspace_.Skipped(rule)) continue;
@@ -42,12 +41,12 @@ class Trial {
       Failure failure;
       const std::optional<Match> match = Matcher(rules_, context).Run(rule, site.node->output(0), &failure);
       if (!match.has_value()) {
-        if (failure.code == "opset-too-low") lowered = Lowered::kOpsetTooLow;
+        if (failure.code == "opset-too-low") return Lowered::kOpsetTooLow;  // what comes after it is a worse form
       } else if (IsTaken(*match, context) && !(workspace_.options().strict && !assumptions.empty())) {
         return Lowered::kTaken;
       }
     }
-    return lowered;
+    return Lowered::kNot;
   }
 
  private:

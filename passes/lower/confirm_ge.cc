@@ -15,17 +15,13 @@
 namespace ascend_fuse {
 namespace {
 
+// Whether a rule wrote the form that a pass of GE takes.
+bool IsWrittenForGe(const Site& site) { return site.record.state == "by_ge" && !site.lowered_by.empty(); }
+
 // A node that a pass of GE was left to take and that is not there any more; nullptr where all are.
 const Node* Rewritten(const Site& site) {
   const auto gone = std::find_if(site.for_ge.begin(), site.for_ge.end(), [](const Node* node) { return node->dead; });
   return gone == site.for_ge.end() ? nullptr : *gone;
-}
-
-// Whether a pass of GE takes what the rule finds only where dims are numbers.
-bool AsksForNumbers(const Rule& rule) {
-  return std::any_of(rule.where.begin(), rule.where.end(), [](const Condition& condition) {
-    return condition.left.kind == Expression::Kind::kCall && condition.left.text == "number";
-  });
 }
 
 class Confirmer {
@@ -38,8 +34,10 @@ class Confirmer {
   void Run() {
     for (Site& site : workspace_.sites) {
       const Node* const gone = Rewritten(site);
-      if (gone == nullptr || IsFound(site)) continue;
-      Lose(fmt::format("{} {} is written in another form, which ATC reads", OpType(*gone), Label(*gone)), &site);
+      if ((gone == nullptr && !IsWrittenForGe(site)) || IsFound(site)) continue;
+      Lose(gone == nullptr ? std::string("another node reads a part of it")
+                           : fmt::format("{} {} is written in another form, which ATC reads", OpType(*gone), Label(*gone)),
+           &site);
     }
     ConfirmNumbers();
     for (Site& site : workspace_.sites) {
@@ -60,8 +58,7 @@ class Confirmer {
   void ConfirmNumbers() {
     std::vector<Site*> sites;
     for (Site& site : workspace_.sites) {
-      const auto rule = rules_.find(site.record.rule);
-      if (site.record.state == "by_ge" && rule != rules_.end() && AsksForNumbers(*rule->second)) sites.push_back(&site);
+      if (site.record.state == "by_ge" && site.of_numbers) sites.push_back(&site);
     }
     if (sites.empty()) return;
     Facts written = workspace_.FactsOfNow();
@@ -78,6 +75,13 @@ class Confirmer {
 
   // Whether the nodes that stand there now are what the pass takes, too.
   bool IsFound(const Site& site) {
+    if (IsWrittenForGe(site)) {
+      return std::any_of(site.for_ge.begin(), site.for_ge.end(), [&](const Node* node) {
+        return !node->dead && std::any_of(rules_.begin(), rules_.end(), [&](const auto& named) {
+          return named.second->ge_construct == site.ge_construct && matcher_.Run(*named.second, node->output(0)).has_value();
+        });
+      });
+    }
     const auto rule = rules_.find(site.record.rule);
     return rule == rules_.end() || site.value->producer == nullptr || matcher_.Run(*rule->second, site.value).has_value();
   }

@@ -53,9 +53,8 @@ class UnfusedExplainer {
 
   void Run() {
     for (Site& site : workspace_.sites) {
-      if (!site.pending()) continue;
       TellWhyNotRaised(&site);
-      Decide(&site);
+      if (site.pending()) Decide(&site);
     }
   }
 

@@ -26,6 +26,31 @@ void AddOnce(std::vector<std::string>* sentences, const std::vector<std::string>
   }
 }
 
+// What --dim or doing without --strict can change says more than that something else does not fit, but not more than that
+// the chip has no such node, which was said of `site` before.
+RefusalRank RankOf(std::string_view code, const Site& site) {
+  const bool undecided = code == "undecided-dim" || code == "assumption-refused";
+  const bool no_node = site.record.code == "node-refused" || site.record.code == "no-node";
+  return undecided && !no_node ? RefusalRank::kUndecided : RefusalRank::kRefusedByTarget;
+}
+
+// "72", or "16 and 32" where those of the value have another size.
+std::string HeadSizes(const Facts& facts, const Node& attention) {
+  const auto size = [&](size_t i) {
+    const DimTable& dims = facts.dims();
+    return dims.ToString(dims.Resolve(facts.Of(attention.input(i)).shape.back()));
+  };
+  return size(0) == size(2) ? size(0) : fmt::format("{} and {}", size(0), size(2));
+}
+
+std::string NamesOf(const std::vector<std::string>& names) {
+  constexpr size_t kNamed = 4;
+  std::string text;
+  for (size_t i = 0; i < std::min(names.size(), kNamed); ++i) text += (text.empty() ? "" : ", ") + names[i];
+  if (names.size() > kNamed) text += fmt::format(" and {} more", names.size() - kNamed);
+  return text.empty() ? "shared with other layers" : text;
+}
+
 class Lowering {
  public:
   explicit Lowering(Workspace& workspace)
@@ -55,9 +80,30 @@ class Lowering {
       if (site.record.code == "zero-rows-divided" && site.node != nullptr && site.pending() && !site.node->dead)
         LowerNode(site.node);
     }
+    LowerOfOpenDims();
   }
 
  private:
+  // A form that GE's pass takes where dims are numbers, and where they are that only because an Ascend node before it takes it
+  // for granted, of which GE does not know.
+  void LowerOfOpenDims() {
+    std::vector<Site*> waiting;
+    for (Site& site : workspace_.sites) {
+      const bool by_ge = site.of_numbers && target_.FusedByGe(site.construct()).has_value();
+      if (by_ge && site.node != nullptr && site.pending() && !site.node->dead) waiting.push_back(&site);
+    }
+    if (waiting.empty()) return;
+    const Facts written = workspace_.FactsOfNow();
+    for (Site* site : waiting) {
+      const Fact& x = written.Of(site->node->input(0));
+      const auto is_number = [&](const Dim& dim) { return written.dims().Resolve(dim).is_number(); };
+      if (std::all_of(x.shape.begin(), x.shape.end(), is_number)) continue;
+      site->no_ge_pass = true;
+      site->ge_construct.clear();
+      LowerNode(site->node);
+    }
+  }
+
   // What was not seen beside another construct (a linear and its Relu) is lowered where it stands.
   void PlaceObservations() {
     for (Site& site : workspace_.sites) {
@@ -89,9 +135,10 @@ class Lowering {
       const Rule& rule = rules_.rules()[r];
       if (workspace_.Skipped(rule)) continue;
       if (!rule.ge_construct.empty() && target_.FusedByGe(rule.ge_construct).has_value()) continue;
-      // A form that GE's own pass takes stays as it is, unless there is a node for it.
+      if (!rule.joined_by_ge.empty() && !target_.FusedByGe(rule.joined_by_ge).has_value()) continue;
+      // A form that GE's own pass takes stays as it is, unless there is a better node for it.
       const Site& main = *attempt.main;
-      if (!main.ge_construct.empty() && rule.kind == main.record.kind && rule.nodes.empty() &&
+      if (!main.ge_construct.empty() && rule.kind == main.record.kind && (rule.nodes.empty() || rule.yields_to_ge) &&
           target_.FusedByGe(main.ge_construct).has_value()) {
         continue;
       }
@@ -128,14 +175,6 @@ class Lowering {
       *lowered_to = OperatorKey(main_node != made.end() ? **main_node : *emission.replacements.back());
     }
     return answer;
-  }
-
-  // What --dim or doing without --strict can change says more than that something else does not fit, but not more than that
-  // the chip has no such node, which was said of `site` before.
-  static RefusalRank RankOf(std::string_view code, const Site& site) {
-    const bool undecided = code == "undecided-dim" || code == "assumption-refused";
-    const bool no_node = site.record.code == "node-refused" || site.record.code == "no-node";
-    return undecided && !no_node ? RefusalRank::kUndecided : RefusalRank::kRefusedByTarget;
   }
 
   // True where the rule took the operator.
@@ -179,7 +218,22 @@ class Lowering {
       return false;
     }
     Take(rule, lowered_to, assumptions, attempt);
+    if (!rule.joined_by_ge.empty()) LeaveToGe(rule, *emission, attempt->main);
     return true;
+  }
+
+  // GE joins what was written, as it joins the same form in a model that has it.
+  void LeaveToGe(const Rule& rule, const Emission& emission, Site* site) const {
+    const std::optional<GeConstruct> ge = target_.FusedByGe(rule.joined_by_ge);
+    site->SetState("by_ge");
+    site->record.emitted_op.clear();
+    site->ge_construct = rule.joined_by_ge;
+    site->no_ge_pass = false;
+    site->of_numbers = false;
+    site->for_ge.assign(emission.inserted.begin(), emission.inserted.end());
+    site->for_ge.insert(site->for_ge.end(), emission.replacements.begin(), emission.replacements.end());
+    workspace_.result.adapted[{"by-ge", site->record.kind}].push_back(site->record.node);
+    site->Say("by-ge", fmt::format("it is written in the form that GE joins: {}", ge->because), ge->source);
   }
 
   // The same with zeros after the channels of every head, of which nothing but the size was refused. Where they cannot be put
@@ -187,7 +241,7 @@ class Lowering {
   bool TryPadded(size_t r, const std::string& kernel, int64_t width, Attempt* attempt, Answer* answer) {
     const Rewriter::Mark mark = workspace_.rewriter().Now();
     const Node* const node = attempt->node;
-    const std::string before = HeadSizes(*node);
+    const std::string before = HeadSizes(workspace_.facts(), *node);
     const absl::StatusOr<PaddedHeads> padded = padder_.Pad(node, width);
     if (padded.ok()) {
       attempt->padded = true;
@@ -211,23 +265,6 @@ class Lowering {
     workspace_.emitter().TakeBackAll(mark);
     padder_.Forget();
     return false;
-  }
-
-  // "72", or "16 and 32" where those of the value have another size.
-  std::string HeadSizes(const Node& attention) const {
-    const auto size = [&](size_t i) {
-      const DimTable& dims = workspace_.facts().dims();
-      return dims.ToString(dims.Resolve(workspace_.facts().Of(attention.input(i)).shape.back()));
-    };
-    return size(0) == size(2) ? size(0) : fmt::format("{} and {}", size(0), size(2));
-  }
-
-  static std::string NamesOf(const std::vector<std::string>& names) {
-    constexpr size_t kNamed = 4;
-    std::string text;
-    for (size_t i = 0; i < std::min(names.size(), kNamed); ++i) text += (text.empty() ? "" : ", ") + names[i];
-    if (names.size() > kNamed) text += fmt::format(" and {} more", names.size() - kNamed);
-    return text.empty() ? "shared with other layers" : text;
   }
 
   void Take(const Rule& rule, const std::string& lowered_to, const std::vector<std::string>& assumptions, Attempt* attempt) {

@@ -71,6 +71,13 @@ void SayWhyNotRead(const std::vector<const Rule*>& rules, Matcher* matcher, Site
   site->Say(failure.has_own_code() ? failure.code : "operator-differs", failure.Sentence(), failure.position.ToString());
 }
 
+// Whether a pass of GE takes what the rule finds only where dims are numbers.
+bool AsksForNumbers(const Rule& rule) {
+  return std::any_of(rule.where.begin(), rule.where.end(), [](const Condition& condition) {
+    return condition.left.kind == Expression::Kind::kCall && condition.left.text == "number";
+  });
+}
+
 // A mask that has a batch of another name is taken to leave the scores' batch as it is, where a node takes the attention; what
 // is computed of it has that batch then, and the attentions and rotations after it are found for it. The site tells of it
 // whatever becomes of it, as theirs may rest on it alone. True where something was learned.
@@ -281,6 +288,7 @@ class Recogniser {
     site.value = root->output(0);
     site.assumes = rule.assumes;
     site.ge_construct = rule.ge_construct;
+    site.of_numbers = AsksForNumbers(rule);
     site.no_ge_pass = rule.no_ge_pass || original_.contains(root);
     site.order = root->order;
     site.record.kind = rule.kind;

@@ -13,6 +13,7 @@ TidyGraph::TidyGraph(Workspace& workspace) : workspace_(workspace) {
   for (const Site& site : workspace.sites) {
     if (site.record.state != "by_ge") continue;
     for (const Node* node : site.covered) of_ge_.insert(std::string(Label(*node)));
+    for (const Node* node : site.for_ge) of_ge_.insert(std::string(Label(*node)));
   }
   // The norms of a file that was optimized before are not sites of norms, and GE joins them with their sums all the same.
   for (const auto& graph : workspace.model().graphs()) {

@@ -156,6 +156,12 @@ Holds HalfPrecision(const FunctionContext& context, Shaped x) {
   return Refuse(fmt::format("{} is {}, not float16 or bfloat16", DescribeTerm(context, x.term), DataTypeName(type)));
 }
 
+Holds NotDouble(const FunctionContext& context, Shaped x) {
+  ASSIGN_OR_RETURN(const auto type, TypeOf(context, x.term));
+  if (type != DataType::kDouble) return absl::OkStatus();
+  return FinalWord("no kernel of a norm computes doubles", "types-refused");
+}
+
 constexpr std::array kRows = {
     Function<"norm_weight (w, x, axis, n)", NormWeight>(
         "The weight w of a norm of x over the dims from the axis on, with exactly these dims; n where it is absent."),
@@ -165,6 +171,7 @@ constexpr std::array kRows = {
     Function<"channel_weight (w, x, n)", ChannelWeight>("The weight w [C] of a norm of x [N, C, ...]; n where it is absent."),
     Function<"per_channel (w, x)", PerChannel>("Holds for a weight w that is [C] already, for x [N, C, ...]."),
     Function<"half_precision (x)", HalfPrecision>("Holds for x of float16 or bfloat16."),
+    Function<"not_double (x)", NotDouble>("Holds for x of another type than double."),
     Function<"rescalable (x, epsilon)", Rescalable>(
         "Holds where x may be multiplied by sqrt(1e-6 / epsilon), for a norm whose kernel adds 1e-6: with the "
         "exponents of float32, or for an epsilon from 1e-6 to 1.6e-5."),

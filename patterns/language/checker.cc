@@ -243,6 +243,15 @@ class SelfReference {
   std::vector<State> state_;
 };
 
+// Of the construct that an annotation names; "" where it is not written.
+absl::Status CheckConstruct(const std::string& construct, const SourcePosition& position) {
+  if (construct.empty() || Constructs().contains(construct)) return absl::OkStatus();
+  std::vector<std::string_view> known(Constructs().begin(), Constructs().end());
+  std::sort(known.begin(), known.end());
+  return Error(position,
+               fmt::format("'{}' is neither a kind nor a declared construct; there are {}", construct, fmt::join(known, ", ")));
+}
+
 absl::Status CheckAnnotations(const absl::flat_hash_set<std::string>& kinds, const Rule& rule) {
   if (rule.kind_position.line > 0 && FindSiteKind(rule.kind) == nullptr && !kinds.contains(rule.kind) &&
       !Constructs().contains(rule.kind)) {
@@ -254,13 +263,8 @@ absl::Status CheckAnnotations(const absl::flat_hash_set<std::string>& kinds, con
   if (!rule.ge_construct.empty() && rule.no_ge_pass) {
     return Error(rule.ge_construct_position, "ge_construct names what a pass of GE builds, and no_ge_pass says that none does");
   }
-  if (!rule.ge_construct.empty() && !Constructs().contains(rule.ge_construct)) {
-    std::vector<std::string_view> known(Constructs().begin(), Constructs().end());
-    std::sort(known.begin(), known.end());
-    return Error(rule.ge_construct_position, fmt::format("'{}' is neither a kind nor a declared construct; there are {}",
-                                                         rule.ge_construct, fmt::join(known, ", ")));
-  }
-  return absl::OkStatus();
+  RETURN_IF_ERROR(CheckConstruct(rule.ge_construct, rule.ge_construct_position));
+  return CheckConstruct(rule.joined_by_ge, rule.joined_by_ge_position);
 }
 
 // The names on the left of match: each once, and none of the inputs.

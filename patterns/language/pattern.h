@@ -209,6 +209,8 @@ struct Rule {
   std::string kind;              // site kind; default the rule's name
   std::string precision;         // exact | reassociated | approximate
   std::string ge_construct;      // a construct: where GE builds it itself, the rule is not used
+  std::string joined_by_ge;      // a construct: the emission is the form that GE makes it of; not used where no pass of GE does
+  bool yields_to_ge = false;     // what it emits is worse than what a pass of GE makes of a site
   bool no_ge_pass = false;       // GE has a pass for constructs of this kind, and it does not find this spelling
   std::string preferred_over;    // the rule that must be tried after this one
   std::string fixes;             // the code of the form that an adapter writes anew (patterns/targets)
@@ -216,6 +218,7 @@ struct Rule {
   bool differs = false;          // what it makes is another result, of another shape even: what ATC makes of a node
   SourcePosition kind_position;  // of the annotations, where they are written
   SourcePosition ge_construct_position;
+  SourcePosition joined_by_ge_position;
   std::vector<Parameter> inputs;
   std::vector<std::string> outputs;
   std::vector<MatchStatement> match;

@@ -92,10 +92,11 @@ void Visit(D& d, Is<EmitStatement> auto& x) {
 }
 template <typename D>
 void Visit(D& d, Is<Rule> auto& x) {
-  auto& [name, doc, position, kind, precision, ge_construct, no_ge_pass, preferred_over, fixes, assumes, differs, kind_position,
-         ge_construct_position, inputs, outputs, match, where, emit, scope, place, size, nodes, roots, root_form] = x;
-  d(name, doc, position, kind, precision, ge_construct, no_ge_pass, preferred_over, fixes, assumes, differs, kind_position);
-  d(ge_construct_position);
+  auto& [name, doc, position, kind, precision, ge_construct, joined_by_ge, yields_to_ge, no_ge_pass, preferred_over, fixes,
+         assumes, differs, kind_position, ge_construct_position, joined_by_ge_position, inputs, outputs, match, where, emit,
+         scope, place, size, nodes, roots, root_form] = x;
+  d(name, doc, position, kind, precision, ge_construct, joined_by_ge, yields_to_ge, no_ge_pass, preferred_over, fixes, assumes);
+  d(differs, kind_position, ge_construct_position, joined_by_ge_position);
   d(inputs, outputs, match, where, emit, scope, place, size, nodes, roots, root_form);
 }
 template <typename D>

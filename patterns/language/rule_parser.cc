@@ -254,6 +254,8 @@ class Parser {
       const std::string key = ExpectName("an annotation's name");
       if (key == "no_ge_pass") {
         rule->no_ge_pass = true;
+      } else if (key == "yields_to_ge") {
+        rule->yields_to_ge = true;
       } else if (key == "differs") {
         rule->differs = true;
       } else {
@@ -303,13 +305,16 @@ class Parser {
     } else if (key == "ge_construct") {
       rule->ge_construct = std::move(value);
       rule->ge_construct_position = position;
+    } else if (key == "joined_by_ge") {
+      rule->joined_by_ge = std::move(value);
+      rule->joined_by_ge_position = position;
     } else if (key == "preferred_over") {
       rule->preferred_over = std::move(value);
     } else {
-      error_ =
-          absl::InvalidArgumentError(fmt::format("{}: unknown annotation '{}'; known are kind, precision, ge_construct, "
-                                                 "no_ge_pass, preferred_over, fixes, assumes, differs",
-                                                 PositionOf(key_token).ToString(), key));
+      error_ = absl::InvalidArgumentError(
+          fmt::format("{}: unknown annotation '{}'; known are kind, precision, ge_construct, "
+                      "joined_by_ge, yields_to_ge, no_ge_pass, preferred_over, fixes, assumes, differs",
+                      PositionOf(key_token).ToString(), key));
     }
   }
 

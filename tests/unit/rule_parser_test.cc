@@ -194,8 +194,8 @@ TEST(RuleParserTest, ErrorsOfTokensAndAnnotations) {
             "f.rule:1:54: the string that starts here has no closing quote");
   EXPECT_EQ(Message("rule r (x) => (y)\n  match { y = Relu (x) & }"), "f.rule:2:24: expected an output's name, found '&'");
   EXPECT_EQ(Message("rule r <kinds = a> (x) => (y)"),
-            "f.rule:1:9: unknown annotation 'kinds'; known are kind, precision, ge_construct, no_ge_pass, preferred_over, fixes, "
-            "assumes, differs");
+            "f.rule:1:9: unknown annotation 'kinds'; known are kind, precision, ge_construct, joined_by_ge, "
+            "yields_to_ge, no_ge_pass, preferred_over, fixes, assumes, differs");
   EXPECT_EQ(Message("rule r <assumes = hope> (x) => (y)"), "f.rule:1:19: expected a sentence in quotes, found 'hope'");
   EXPECT_EQ(Message("rule r <precision = excat> (x) => (y)"),
             "f.rule:1:21: expected a precision (exact, reassociated or approximate), found 'excat'");

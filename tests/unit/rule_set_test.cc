@@ -142,6 +142,8 @@ TEST(RuleSetTest, AnnotationsMustBeKnown) {
             "user.rule:1:16: 'glue' is neither a kind nor a rule; the kinds ar");
   EXPECT_EQ(Refusal("rule r <ge_construct = linear_relo> (x) => (y) match { y = Relu (x) }").substr(0, 70),
             "user.rule:1:24: 'linear_relo' is neither a kind nor a declared constru");
+  EXPECT_EQ(Refusal("rule r <joined_by_ge = linear_relo> (x) => (y) match { y = Relu (x) }").substr(0, 70),
+            "user.rule:1:24: 'linear_relo' is neither a kind nor a declared constru");
   EXPECT_EQ(Refusal("rule r <ge_construct = linear_relu, no_ge_pass> (x) => (y) match { y = Relu (x) }"),
             "user.rule:1:24: ge_construct names what a pass of GE builds, and no_ge_pass says that none does");
   // The name of a rule is a kind.
