@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "passes/core/joined_sums.h"
 #include "passes/core/workspace.h"
 
 namespace ascend_fuse {
@@ -15,19 +16,27 @@ bool OfConstantsAlone(const Node& node) {
 
 }  // namespace
 
-NodesOfGe::NodesOfGe(std::vector<Site>* sites) {
-  for (Site& site : *sites) {
+NodesOfGe::NodesOfGe(Workspace& workspace) {
+  for (Site& site : workspace.sites) {
     if (site.record.state != "by_ge") continue;
     Construct construct = {&site};
-    for (const Node* node : site.covered) {
-      if (OfConstantsAlone(*node)) continue;
-      std::vector<size_t>& of_label = of_label_[std::string(Label(*node))];
-      if (!of_label.empty() && of_label.back() == constructs_.size()) continue;
-      of_label.push_back(constructs_.size());
-      ++construct.nodes;
-    }
+    for (const Node* node : site.covered) Add(*node, &construct);
     constructs_.push_back(construct);
   }
+  for (const Node* norm : NormsJoinedBefore(workspace)) {
+    Construct construct;
+    Add(*norm->input(0)->producer, &construct);
+    Add(*norm, &construct);
+    constructs_.push_back(construct);
+  }
+}
+
+void NodesOfGe::Add(const Node& node, Construct* construct) {
+  if (OfConstantsAlone(node)) return;
+  std::vector<size_t>& of_label = of_label_[std::string(Label(node))];
+  if (!of_label.empty() && of_label.back() == constructs_.size()) return;
+  of_label.push_back(constructs_.size());
+  ++construct->nodes;
 }
 
 void NodesOfGe::KeepTogether(absl::Span<const Place> places, OrderGraph* graph) const {
@@ -59,6 +68,7 @@ void NodesOfGe::Turned(const Node& node, const Node& made) {
   if (constructs == of_label_.end()) return;
   const std::vector<size_t> numbers = constructs->second;
   for (const size_t number : numbers) {
+    if (constructs_[number].site == nullptr) continue;
     std::vector<const Node*>& covered = constructs_[number].site->covered;
     const auto old = std::find_if(covered.begin(), covered.end(), [&](const Node* one) { return Label(*one) == Label(node); });
     if (old != covered.end()) *old = &made;

@@ -7,7 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
-#include "passes/core/site.h"
+#include "passes/core/workspace.h"
 #include "passes/layout/order_graph.h"
 
 namespace ascend_fuse {
@@ -21,7 +21,7 @@ class NodesOfGe {
     Order as_is = Order::kSecond;
   };
 
-  explicit NodesOfGe(std::vector<Site>* sites);
+  explicit NodesOfGe(Workspace& workspace);
 
   // No choice turns some nodes of a construct without the others. `places`: all nodes whose order is chosen.
   void KeepTogether(absl::Span<const Place> places, OrderGraph* graph) const;
@@ -30,9 +30,12 @@ class NodesOfGe {
 
  private:
   struct Construct {
-    Site* site = nullptr;
+    Site* site = nullptr;  // nullptr: of nodes of a file that was optimized before
     size_t nodes = 0;
   };
+  // The node is part of the construct, which comes after all others until now.
+  void Add(const Node& node, Construct* construct);
+
   std::vector<Construct> constructs_;
   absl::flat_hash_map<std::string, std::vector<size_t>> of_label_;
 };

@@ -58,7 +58,7 @@ bool IsSumBeforeNorm(const Node& node) {
   if (!IsOp(node, "Add")) return false;
   for (const Use& use : LiveUses(*node.output())) {
     const DeclaredOperator* const declared = FindDeclaredOperator(Domain(*use.user), OpType(*use.user));
-    if (declared != nullptr && declared->joined_with_sum) return true;
+    if (declared != nullptr && !declared->joined_with_sum.empty()) return true;
   }
   return false;
 }

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "passes/core/joined_sums.h"
 #include "passes/core/node_inserter.h"
-#include "patterns/operators/declarations.h"
 
 namespace ascend_fuse {
 
@@ -16,23 +16,7 @@ TidyGraph::TidyGraph(Workspace& workspace) : workspace_(workspace) {
     for (const Node* node : site.for_ge) of_ge_.insert(std::string(Label(*node)));
   }
   // The norms of a file that was optimized before are not sites of norms, and GE joins them with their sums all the same.
-  for (const auto& graph : workspace.model().graphs()) {
-    for (const Node* node : graph->nodes()) {
-      if (!node->dead && !workspace.IsMade(*node) && IsJoinedWithSum(*node))
-        of_ge_.insert(std::string(Label(*node->input(0)->producer)));
-    }
-  }
-}
-
-bool TidyGraph::IsJoinedWithSum(const Node& norm) const {
-  const DeclaredOperator* const declared = FindDeclaredOperator(Domain(norm), OpType(norm));
-  if (declared == nullptr || !declared->joined_with_sum || norm.input_count == 0 || norm.input(0) == nullptr) return false;
-  const Node* const sum = norm.input(0)->producer;
-  if (sum == nullptr || sum->graph != norm.graph || !IsOp(*sum, "Add")) return false;
-  const Facts& facts = workspace_.facts();
-  const Fact& a = facts.Of(sum->input(0));
-  const Fact& b = facts.Of(sum->input(1));
-  return a.has_rank && b.has_rank && facts.dims().Equal(a.shape, b.shape);
+  for (const Node* norm : NormsJoinedBefore(workspace)) of_ge_.insert(std::string(Label(*norm->input(0)->producer)));
 }
 
 void TidyGraph::EndRound() {

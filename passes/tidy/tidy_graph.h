@@ -38,8 +38,6 @@ class TidyGraph {
   void Reroute(const Value* value, const Value* other);
 
  private:
-  // Whether GE may join the norm, an Ascend node, with the sum that it reads.
-  bool IsJoinedWithSum(const Node& norm) const;
   const Node* Divide(const Tidied& answer, const Node* node);
   bool LeaveOut(const Node& node, const Value* source);
   size_t LostTypes(const Node* node) const;

@@ -84,7 +84,7 @@ struct DeclaredOperator {
   bool keeps_facts = false;      // facts that are known of its output are kept
   // It computes along the last axis of so many inputs, whatever the order of the others is; 0: nothing is said.
   size_t along_last_axis = 0;
-  bool joined_with_sum = false;  // by GE, where both summands of the sum that it reads have one shape
+  std::string joined_with_sum;  // as what GE joins it, where both summands of the sum that it reads have one shape
   std::optional<RotatedHalves> rotated_halves;
 
   const DeclaredAttribute* FindAttribute(std::string_view attribute) const;
