@@ -66,6 +66,37 @@ Holds NoGate(const FunctionContext& context, const Value* x) {
   return absl::OkStatus();
 }
 
+// Whether w has the last `count` dims of y, and none but axes of length 1 before them.
+bool HasLastDims(const FunctionContext& context, const Value& w, const Value& y, size_t count) {
+  const Fact& own = context.facts->Of(&w);
+  const Fact& whole = context.facts->Of(&y);
+  if (!own.has_rank || !whole.has_rank || own.shape.size() < count || own.shape.size() > whole.shape.size()) return false;
+  const size_t before = own.shape.size() - count;
+  const bool ones = std::all_of(own.shape.begin(), own.shape.begin() + static_cast<std::ptrdiff_t>(before),
+                                [&](Dim dim) { return context.dims->Resolve(dim).is(1); });
+  return ones && context.dims->Equal(absl::MakeConstSpan(own.shape).subspan(before),
+                                     absl::MakeConstSpan(whole.shape).subspan(whole.shape.size() - count));
+}
+
+// The one node that reads y, or the last of its copies; nullptr where there are others.
+const Node* OnlyReader(const FunctionContext& context, const Value** y) {
+  while (!(*y)->is_graph_output && CountReaders(**y) == 1) {
+    const Node* const reader = (*LiveUses(**y).begin()).user;
+    const Value* const copy = reader->output(0);
+    if (context.numbering == nullptr || copy == nullptr || CopiedBy(*context.numbering, *copy) == nullptr) return reader;
+    *y = copy;
+  }
+  return nullptr;
+}
+
+Holds NoWeightAfter(const FunctionContext& context, const Value* y, int64_t axis) {
+  const Node* const reader = OnlyReader(context, &y);
+  if (reader == nullptr || (!IsOp(*reader, "Mul") && !IsOp(*reader, "Add"))) return absl::OkStatus();
+  const Value* const w = reader->input(reader->input(0) == y ? 1 : 0);
+  if (w == nullptr || !w->IsConstant() || !HasLastDims(context, *w, *y, static_cast<size_t>(-axis))) return absl::OkStatus();
+  return Refuse(fmt::format("{} is a weight of it", ValueName(*w)));
+}
+
 constexpr std::array kRows = {
     Function<"reader_count (x)", ReaderCount>("How many inputs of nodes, and outputs of the graph, read x or a copy of it."),
     Function<"unused (x)", Unused>("Holds for an output x that is not there or that nothing reads."),
@@ -73,6 +104,8 @@ constexpr std::array kRows = {
     Function<"in_place_safe (x)", InPlaceSafe>("Holds where one node reads the elements of x, which is not an input or output of "
                                                "the graph: a kernel may write over it."),
     Function<"no_gate (x)", NoGate>("Holds unless x is multiplied by a value that is computed."),
+    Function<"no_weight_after (y, axis)", NoWeightAfter>("Holds unless a product or a sum with a constant of the dims of y from "
+                                                         "the axis on, as a norm has weights, is all that reads y."),
 };
 
 }  // namespace

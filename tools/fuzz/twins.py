@@ -23,7 +23,9 @@ def structures(model: onnx.ModelProto) -> dict[str, int]:
             known[node.output[0]] = content(node.attribute[0].t)
             continue
         attributes = tuple(sorted(a.SerializeToString(deterministic=True) for a in node.attribute))
-        structure = hash((node.domain, node.op_type, tuple(known.get(name, hash(name)) for name in node.input), attributes))
+        # What a Reshape makes of a value can be said in many ways, by constants or computed: two of one value count as one.
+        inputs = node.input[:1] if node.op_type == "Reshape" else node.input
+        structure = hash((node.domain, node.op_type, tuple(known.get(name, hash(name)) for name in inputs), attributes))
         result[node.name] = structure
         for index, name in enumerate(node.output):
             known[name] = hash((structure, index))
