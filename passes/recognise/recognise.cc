@@ -92,7 +92,7 @@ bool LearnBatch(Workspace& workspace, Site* site) {
     if (node.input(i) == nullptr) continue;
     const Fact& mask = facts.Of(node.input(i));
     const std::string assumed = AssumedOfBatch(facts.dims(), mask, query);
-    if (assumed.empty() || facts.dims().Resolve(mask.shape[0]).is_number()) continue;
+    if (assumed.empty()) continue;
     const uint64_t version = facts.dims().version();
     if (!facts.dims().Unify(facts.dims().Broadcast(query.shape[0], mask.shape[0]), query.shape[0])) continue;
     if (facts.dims().version() == version) continue;
