@@ -13,8 +13,7 @@ namespace ascend_fuse {
 
 // What all clients of one run share.
 struct OrderRun {
-  explicit OrderRun(Workspace& of)
-      : workspace(of), taken(of.facts(), *of.target()), costs(of.target()->chip()), of_ge(of) {}
+  explicit OrderRun(Workspace& of) : workspace(of), taken(of.facts(), *of.target()), costs(of.target()->chip()), of_ge(of) {}
 
   Workspace& workspace;
   TakenOrders taken;

@@ -282,7 +282,7 @@ class Lowering {
       const bool told = why != attempt->why_this_form.end();
       if (told) {
         site->Say(why->second.code, why->second.because, why->second.source);
-      } else {
+      } else if (record.code != "opset-too-low") {  // else it says why a better form was not used
         site->Say("", "", "");
       }
       AddOnce(&record.assumptions, assumptions);

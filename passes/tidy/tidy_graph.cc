@@ -8,12 +8,22 @@
 #include "passes/core/node_inserter.h"
 
 namespace ascend_fuse {
+namespace {
+
+bool IsCopy(const Node& node, const Facts& facts) {
+  return IsOp(node, "Identity") || (IsOp(node, "Cast") && facts.Of(node.input(0)).type == facts.Of(node.output()).type);
+}
+
+}  // namespace
 
 TidyGraph::TidyGraph(Workspace& workspace) : workspace_(workspace) {
   for (const Site& site : workspace.sites) {
     if (site.record.state != "by_ge") continue;
-    for (const Node* node : site.covered) of_ge_.insert(std::string(Label(*node)));
-    for (const Node* node : site.for_ge) of_ge_.insert(std::string(Label(*node)));
+    for (const std::vector<const Node*>* nodes : {&site.covered, &site.for_ge}) {
+      for (const Node* node : *nodes) {
+        if (!IsCopy(*node, workspace.facts())) of_ge_.insert(std::string(Label(*node)));  // GE does not look through copies
+      }
+    }
   }
   // The norms of a file that was optimized before are not sites of norms, and GE joins them with their sums all the same.
   for (const Node* norm : NormsJoinedBefore(workspace)) of_ge_.insert(std::string(Label(*norm->input(0)->producer)));
