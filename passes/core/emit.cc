@@ -245,7 +245,8 @@ absl::StatusOr<const Value*> Emitter::BuildNode(const Term& term, const std::str
   ASSIGN_OR_RETURN(NewNode plan, Plan(deferred, own_name, emission));
   for (const Value*& input : plan.inputs) input = Earliest(input);
   // Inputs that are one computation, or copies, count as one.
-  std::string key = fmt::format("{}:{}.{}:", static_cast<const void*>(graph_), plan.domain, plan.op_type);
+  std::string key =
+      fmt::format("{}{}:{}.{}:", alone_ ? "alone " : "", static_cast<const void*>(graph_), plan.domain, plan.op_type);
   for (const Value* input : plan.inputs) {
     key += input == nullptr ? std::string("-,") : fmt::format("{},", numbering_->Number(input));
   }
@@ -256,18 +257,22 @@ absl::StatusOr<const Value*> Emitter::BuildNode(const Term& term, const std::str
     // One that is dead can be made alive again with all it reads. One that stands after what is replaced may need its
     // result, unless this emission made it: equal inputs may be computed at different places.
     const auto& own = emission->inserted;
-    if (StandsBefore(*helper, *first_) || std::find(own.begin(), own.end(), helper) != own.end()) {
+    if ((!alone_ && StandsBefore(*helper, *first_)) || std::find(own.begin(), own.end(), helper) != own.end()) {
       if (helper->dead) emission->inserted.push_back(helper);
       return helper->output(term.output);
     }
   }
   const Node* helper = rewriter_->Insert(plan, deferred.output_count, graph_, own_name);
-  Refresh(helper);
+  if (alone_) {
+    InferNode(*helper, facts_);
+  } else {
+    Refresh(helper);
+  }
   // Who reads it would read an equal value that was there before instead: nothing would read the helper, nor what was
   // built for it. Not what is replaced: a triangle of ones is equal to the comparison that it is made of.
   const Value* const equal = Earliest(helper->output());
   const bool there = equal->producer != nullptr && StandsBefore(*equal->producer, *first_);
-  if (deferred.output_count == 1 && equal != helper->output() && there) {
+  if (!alone_ && deferred.output_count == 1 && equal != helper->output() && there) {
     const auto built = emission->inserted.begin() + static_cast<std::ptrdiff_t>(inserted_before);
     if (std::find(built, emission->inserted.end(), equal->producer) == emission->inserted.end()) {
       rewriter_->RollBack(before);
@@ -336,6 +341,7 @@ absl::Status Emitter::EmitStatements(const Match& matched, const FunctionContext
   graph_ = first.value->graph;
   const Node* root = first.value->producer;
   first_ = root;
+  alone_ = !rule.joined_by_ge.empty();
   for (const std::string& name : rule.outputs) {
     const Value* value = OldOutput(matched, name);
     if (value == nullptr) continue;

@@ -89,11 +89,20 @@ const Node* OnlyReader(const FunctionContext& context, const Value** y) {
   return nullptr;
 }
 
+// Whether it is computed of constants alone: a gain of which the model has the difference from 1.
+bool IsOfConstants(const FunctionContext& context, const Value& x, int most_nodes = 4) {
+  if (x.IsConstant() || context.facts->Of(&x).elements != nullptr) return true;
+  if (x.producer == nullptr || x.producer->input_count == 0 || most_nodes == 0) return false;
+  return std::all_of(x.producer->inputs().begin(), x.producer->inputs().end(),
+                     [&](const Use& use) { return use.value == nullptr || IsOfConstants(context, *use.value, most_nodes - 1); });
+}
+
 Holds NoWeightAfter(const FunctionContext& context, const Value* y, int64_t axis) {
   const Node* const reader = OnlyReader(context, &y);
   if (reader == nullptr || (!IsOp(*reader, "Mul") && !IsOp(*reader, "Add"))) return absl::OkStatus();
   const Value* const w = reader->input(reader->input(0) == y ? 1 : 0);
-  if (w == nullptr || !w->IsConstant() || !HasLastDims(context, *w, *y, static_cast<size_t>(-axis))) return absl::OkStatus();
+  if (w == nullptr || !IsOfConstants(context, *w) || !HasLastDims(context, *w, *y, static_cast<size_t>(-axis)))
+    return absl::OkStatus();
   return Refuse(fmt::format("{} is a weight of it", ValueName(*w)));
 }
 
