@@ -1,10 +1,12 @@
 #include "ir/infer/value_numbering.h"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/inlined_vector.h"
@@ -291,13 +293,17 @@ bool IsWeighting(const Node& node) { return IsOp(node, "Mul") || IsOp(node, "Div
 ValueNumbering::ValueNumbering(const Model& model, const Facts& facts) {
   numbers_.reserve(model.value_count());
   copies_.Reserve(model.value_count());
+  std::vector<const Node*> nodes;
   for (const auto& graph : model.graphs()) {
     for (const Value* value : graph->initializers()) {
       if (value->IsConstant()) AddConstant(*value, facts);
     }
-    for (const Node* node : graph->nodes()) {
-      if (!node->dead) Add(*node, facts);
-    }
+    // What was made stands at the end of the list, after what reads it: a copy of it would have a number of its own there.
+    nodes.clear();
+    std::copy_if(graph->nodes().begin(), graph->nodes().end(), std::back_inserter(nodes),
+                 [](const Node* node) { return !node->dead; });
+    SortInOrder(&nodes);
+    for (const Node* node : nodes) Add(*node, facts);
   }
 }
 
