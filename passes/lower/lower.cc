@@ -12,6 +12,7 @@
 #include "passes/lower/match_rule.h"
 #include "passes/lower/passes.h"
 #include "passes/lower/rule_standings.h"
+#include "passes/lower/whole_sites.h"
 #include "patterns/cost/costs.h"
 #include "patterns/terms/refusal.h"
 
@@ -58,7 +59,8 @@ class Lowering {
         rules_(workspace.rules(RuleFolder::kNpu)),
         target_(*workspace.target()),
         standings_(workspace),
-        padder_(workspace) {}
+        padder_(workspace),
+        whole_sites_(workspace) {}
 
   void Run() {
     for (size_t i = 0; i < workspace_.sites.size(); ++i) {
@@ -142,25 +144,9 @@ class Lowering {
           target_.FusedByGe(main.ge_construct).has_value()) {
         continue;
       }
-      if (!IsWhole(rule, main)) continue;
+      if (!whole_sites_.IsWhole(rule, main)) continue;
       if (standings_.MayTry(r, attempt) && Try(r, &attempt)) return;
     }
-  }
-
-  // Whether nothing is computed twice where the rule writes the site in parts: another construct ends in none of its nodes, and
-  // what GE is to join is read by nothing else.
-  bool IsWhole(const Rule& rule, const Site& site) {
-    if (rule.joined_by_ge.empty() && !rule.yields_to_ge) return true;
-    if (roots_.empty()) {
-      for (const Site& other : workspace_.sites) {
-        if (other.record.kind == rule.kind && !other.covered.empty()) roots_.emplace(other.covered.front(), other.value);
-      }
-    }
-    return std::none_of(site.covered.begin(), site.covered.end(), [&](const Node* node) {
-      const auto root = roots_.find(node);
-      const bool of_another = root != roots_.end() && root->second != site.value;
-      return of_another || (!rule.joined_by_ge.empty() && !node->dead && !IsOp(*node, "Constant"));
-    });
   }
 
   // What the target says of the Ascend nodes of an emission: the first refusal, with the node in `refused`, or all
@@ -312,7 +298,7 @@ class Lowering {
   RuleStandings standings_;
   HeadPadder padder_;
   absl::flat_hash_map<const Value*, std::vector<size_t>> sites_of_;  // by what they compute
-  absl::flat_hash_map<const Node*, const Value*> roots_;             // the last nodes of the sites, and what they compute
+  WholeSites whole_sites_;
 };
 
 }  // namespace
