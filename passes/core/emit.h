@@ -63,7 +63,7 @@ class Emitter {
   // Of the running emission:
   const Graph* graph_ = nullptr;
   const Node* first_ = nullptr;  // of the nodes that it replaces, the one that stands first
-  bool alone_ = false;  // nothing else may read its helpers, as GE joins them; they are no helpers of others and have no numbers
+  bool alone_ = false;  // nothing else may read its helpers, as GE joins them; others neither find them nor know what they equal
   // Helper nodes by what they compute: all layers share one mask. Of several equal ones the one that stands first.
   absl::flat_hash_map<std::string, const Node*> helpers_;
 };

@@ -4,14 +4,15 @@
 #include <utility>
 #include <vector>
 
+#include "ir/infer/movement_of.h"
 #include "passes/core/joined_sums.h"
 #include "passes/core/node_inserter.h"
 
 namespace ascend_fuse {
 namespace {
 
-bool IsCopy(const Node& node, const Facts& facts) {
-  return IsOp(node, "Identity") || (IsOp(node, "Cast") && facts.Of(node.input(0)).type == facts.Of(node.output()).type);
+bool ChangesNothing(const Node& node, const Facts& facts) {
+  return IsCopy(facts, node) || (IsOp(node, "Cast") && facts.Of(node.input(0)).type == facts.Of(node.output()).type);
 }
 
 }  // namespace
@@ -21,7 +22,8 @@ TidyGraph::TidyGraph(Workspace& workspace) : workspace_(workspace) {
     if (site.record.state != "by_ge") continue;
     for (const std::vector<const Node*>* nodes : {&site.covered, &site.for_ge}) {
       for (const Node* node : *nodes) {
-        if (!IsCopy(*node, workspace.facts())) of_ge_.insert(std::string(Label(*node)));  // GE does not look through copies
+        if (!ChangesNothing(*node, workspace.facts()))
+          of_ge_.insert(std::string(Label(*node)));  // GE does not look through copies
       }
     }
   }
