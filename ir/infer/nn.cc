@@ -290,6 +290,11 @@ void JoinPast(NodeContext& c, size_t past, Dim batch, Dim heads) {
   c.Require(c.in(past).shape[1], heads);
 }
 
+// There are as many values of before as keys of before, which are the input before them.
+void RequireOneLength(NodeContext& c, size_t past_key) {
+  if (c.rank(past_key) == 4 && c.rank(past_key + 1) == 4) c.Require(c.in(past_key).shape[2], c.in(past_key + 1).shape[2]);
+}
+
 // Opset 23: Q, K, V, attn_mask, past_key, past_value -> Y, present_key, present_value, qk_matmul_output.
 void Attention(NodeContext& c) {
   DimTable& d = c.dims();
@@ -315,6 +320,7 @@ void Attention(NodeContext& c) {
   if (c.rank(4) == 4) total = d.Add(c.in(4).shape[2], k[2]);
   JoinPast(c, 4, k[0], k[1]);
   JoinPast(c, 5, v[0], v[1]);
+  RequireOneLength(c, 4);
   // The mask is broadcast to queries and keys; from opset 24 on one of fewer keys is padded.
   const Shape mask = c.shape(3);
   if (mask.size() >= 2) c.Require(d.Broadcast(q[2], mask[mask.size() - 2]), q[2]);
@@ -369,6 +375,7 @@ void MultiHeadAttention(NodeContext& c) {
   if (c.rank(4) == 2 && !c.has(6)) c.Require(c.in(4).shape[1], total);
   JoinPast(c, 6, q[0], heads);
   JoinPast(c, 7, q[0], heads);
+  RequireOneLength(c, 6);
   if (c.output_count() > 2) {
     if (c.rank(6) == 4) total = d.Add(c.in(6).shape[2], total);
     c.SetShape(1, {q[0], heads, total, d.ExactDiv(q[2], heads)});
@@ -392,6 +399,7 @@ void GroupQueryAttention(NodeContext& c) {
   }
   JoinPast(c, 3, q[0], kv_heads);
   JoinPast(c, 4, q[0], kv_heads);
+  RequireOneLength(c, 3);
   for (size_t i = 1; i < std::min<size_t>(c.output_count(), 3); ++i) {
     if (c.rank(2 + i) == 4) c.SetShape(i, {q[0], kv_heads, Dim(), c.in(2 + i).shape[3]});
   }

@@ -399,7 +399,7 @@ TEST(InferTest, AMultiHeadAttentionHasOneBatch) {
 
 TEST(InferTest, KeysOfBeforeHaveTheBatchOfTheQuery) {
   const Inferred m(
-      R"(g (float[b, s, 64] q, float[b, t, 64] k, float[b, t, 64] v, float[pb, n, p, 16] pk, float[pb2, 4, p, 16] pv) => (y) {
+      R"(g (float[b, s, 64] q, float[b, t, 64] k, float[b, t, 64] v, float[pb, n, p, 16] pk, float[pb2, 4, p2, 16] pv) => (y) {
     y, kk, vv = com.microsoft.MultiHeadAttention <num_heads = 4> (q, k, v, , , , pk, pv)
     of_key = Identity (pk)
     of_value = Identity (pv)
