@@ -14,14 +14,22 @@ def content(tensor: onnx.TensorProto) -> int:
 
 
 def structures(model: onnx.ModelProto) -> dict[str, int]:
-    """By the name of a node of the graph: what it computes, from the inputs and constants on. Bodies are not looked into."""
-    known = {value.name: hash(("input", value.name)) for value in model.graph.input}
-    known.update((tensor.name, content(tensor)) for tensor in model.graph.initializer)
-    result = {}
-    for node in model.graph.node:
+    """By the name of a node: what it computes, from the inputs and constants of its graph on."""
+    result: dict[str, int] = {}
+    _add_structures(model.graph, {}, result)
+    return result
+
+
+def _add_structures(graph: onnx.GraphProto, outside: dict[str, int], result: dict[str, int]) -> None:
+    known = outside | {value.name: hash(("input", value.name)) for value in graph.input}
+    known.update((tensor.name, content(tensor)) for tensor in graph.initializer)
+    for node in graph.node:
         if node.op_type == "Constant" and node.attribute[0].HasField("t"):
             known[node.output[0]] = content(node.attribute[0].t)
             continue
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                _add_structures(attribute.g, known, result)
         attributes = tuple(sorted(a.SerializeToString(deterministic=True) for a in node.attribute))
         # What a Reshape makes of a value can be said in many ways, by constants or computed: two of one value count as one.
         inputs = node.input[:1] if node.op_type == "Reshape" else node.input
@@ -29,7 +37,6 @@ def structures(model: onnx.ModelProto) -> dict[str, int]:
         result[node.name] = structure
         for index, name in enumerate(node.output):
             known[name] = hash((structure, index))
-    return result
 
 
 def distinct(model: onnx.ModelProto, nodes: Iterable[str]) -> int:
