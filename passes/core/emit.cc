@@ -272,7 +272,7 @@ absl::StatusOr<const Value*> Emitter::BuildNode(const Term& term, const std::str
   // built for it. Not what is replaced: a triangle of ones is equal to the comparison that it is made of.
   const Value* const equal = Earliest(helper->output());
   const bool there = equal->producer != nullptr && StandsBefore(*equal->producer, *first_);
-  if (!alone_ && deferred.output_count == 1 && equal != helper->output() && there) {
+  if (deferred.output_count == 1 && equal != helper->output() && there) {
     const auto built = emission->inserted.begin() + static_cast<std::ptrdiff_t>(inserted_before);
     if (std::find(built, emission->inserted.end(), equal->producer) == emission->inserted.end()) {
       rewriter_->RollBack(before);
