@@ -337,9 +337,8 @@ class NormStraightener {
     const bool is_copy = workspace_.numbering().Source(node.output()) != nullptr;
     return std::any_of(node.inputs().begin(), node.inputs().end(), [&](const Use& use) {
       if (use.value == nullptr) return false;
-      const Fact& fact = workspace_.facts().Of(use.value);
-      if (!use.value->IsConstant()) return is_copy && fact.is_splat;
-      return fact.has_rank && std::all_of(fact.shape.begin(), fact.shape.end(), [](Dim dim) { return dim.is(1); });
+      if (IsConstantOfOneElement(workspace_.facts(), *use.value)) return true;
+      return !use.value->IsConstant() && is_copy && workspace_.facts().Of(use.value).is_splat;
     });
   }
 

@@ -163,10 +163,10 @@ Holds NotDouble(const FunctionContext& context, Shaped x) {
 }
 
 Holds HasWeights(const FunctionContext& context, const Value* gain, const Value* shift) {
-  double one = 0;
+  double factor = 0;
   double zero = 1;
   const bool weighs_nothing =
-      ConstantNumber(*context.facts, gain, &one) && one == 1 && ConstantNumber(*context.facts, shift, &zero) && zero == 0;
+      ConstantNumber(*context.facts, gain, &factor) && ConstantNumber(*context.facts, shift, &zero) && zero == 0;
   return weighs_nothing ? Refuse("the norm has no weights") : absl::OkStatus();
 }
 
@@ -179,7 +179,7 @@ constexpr std::array kRows = {
     Function<"channel_weight (w, x, n)", ChannelWeight>("The weight w [C] of a norm of x [N, C, ...]; n where it is absent."),
     Function<"per_channel (w, x)", PerChannel>("Holds for a weight w that is [C] already, for x [N, C, ...]."),
     Function<"half_precision (x)", HalfPrecision>("Holds for x of float16 or bfloat16."),
-    Function<"has_weights (gain, shift)", HasWeights>("Holds unless gain is ones and shift zeros."),
+    Function<"has_weights (gain, shift)", HasWeights>("Holds unless the elements of gain are all one number and shift is zeros."),
     Function<"not_double (x)", NotDouble>("Holds for x of another type than double."),
     Function<"rescalable (x, epsilon)", Rescalable>(
         "Holds where x may be multiplied by sqrt(1e-6 / epsilon), for a norm whose kernel adds 1e-6: with the "

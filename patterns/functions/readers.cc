@@ -106,6 +106,11 @@ Holds NoWeightAfter(const FunctionContext& context, const Value* y, int64_t axis
   return Refuse(fmt::format("{} is a weight of it", ValueName(*w)));
 }
 
+Holds NoFactorBeside(const FunctionContext& context, const Value* n, const Value* w) {
+  if (!IsConstantOfOneElement(*context.facts, *w) || ReaderCount(context, n) == 1) return absl::OkStatus();
+  return Refuse(fmt::format("{} is one number, and others read {} as it is", ValueName(*w), ValueName(*n)));
+}
+
 constexpr std::array kRows = {
     Function<"reader_count (x)", ReaderCount>("How many inputs of nodes, and outputs of the graph, read x or a copy of it."),
     Function<"unused (x)", Unused>("Holds for an output x that is not there or that nothing reads."),
@@ -115,6 +120,8 @@ constexpr std::array kRows = {
     Function<"no_gate (x)", NoGate>("Holds unless x is multiplied by a value that is computed."),
     Function<"no_weight_after (y, axis)", NoWeightAfter>("Holds unless a product or a sum with a constant of the dims of y from "
                                                          "the axis on, as a norm has weights, is all that reads y."),
+    Function<"no_factor_beside (n, w)", NoFactorBeside>("Holds unless w is a constant of one element and n, a norm without a "
+                                                        "weight, has other readers: it is computed for these all the same."),
 };
 
 }  // namespace

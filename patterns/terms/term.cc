@@ -92,6 +92,13 @@ bool ConstantNumber(const Facts& facts, const Value* value, double* number) {
   return true;
 }
 
+bool IsConstantOfOneElement(const Facts& facts, const Value& value) {
+  const Fact& fact = facts.Of(&value);
+  const bool is_constant =
+      value.IsConstant() || fact.elements != nullptr || (value.producer != nullptr && IsOp(*value.producer, "Constant"));
+  return is_constant && fact.has_rank && std::all_of(fact.shape.begin(), fact.shape.end(), [](Dim dim) { return dim.is(1); });
+}
+
 std::string DescribeTerm(const FunctionContext& context, const Term& term) {
   switch (term.kind) {
     case Term::Kind::kUnbound:
