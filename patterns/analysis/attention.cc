@@ -309,6 +309,19 @@ class AttentionReader {
     }
   }
 
+  // A symbolic dim of the result where query, key and value have 1: the batch of a mask.
+  std::optional<Dim> AxisOfMasksAlone() {
+    const Fact& result = context_.facts->Of(y_);
+    for (const int atom : atoms_.Leaves(operands_.value.places.front().copied)) {
+      if (!atoms_.SizeOf({atom}).is(1)) continue;
+      for (size_t i = 0; i < output_.size() && i < result.shape.size(); ++i) {
+        const Dim dim = context_.dims->Resolve(result.shape[i]);
+        if (Contains(atoms_.Leaves(output_[i]), atom) && dim.known() && !dim.is_number()) return dim;
+      }
+    }
+    return std::nullopt;
+  }
+
   absl::StatusOr<AttentionView> Assemble(const ScorePath& path, bool reshaped) {
     for (const auto& [axis, size, value] : sizes_) {
       const Dim whole = atoms_.SizeOf(atoms_.Leaves(axis));
@@ -317,6 +330,12 @@ class AttentionReader {
       if (reshaped || !whole.known() || !size.known()) return No(unknown);
       return Unfused(*value, fmt::format("{}: its axis of `{}` stands beside one of `{}`; bind them with --dim", unknown,
                                          context_.dims->ToString(size), context_.dims->ToString(whole)));
+    }
+    if (const auto axis = AxisOfMasksAlone(); axis.has_value()) {
+      const std::string name = context_.dims->ToString(*axis);
+      return Unfused(*y_, fmt::format("its axis of `{0}` is one of a mask alone, where query, key and value have 1; if it is 1, "
+                                      "bind it with --dim {0}=1",
+                                      name));
     }
     type_ = CommonType(context_, operands_);
     absl::Status why = No("what is batch and what are heads is not proved");
