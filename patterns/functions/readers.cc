@@ -78,17 +78,6 @@ bool HasLastDims(const FunctionContext& context, const Value& w, const Value& y,
                                      absl::MakeConstSpan(whole.shape).subspan(whole.shape.size() - count));
 }
 
-// The one node that reads y, or the last of its copies; nullptr where there are others.
-const Node* OnlyReader(const FunctionContext& context, const Value** y) {
-  while (!(*y)->is_graph_output && CountReaders(**y) == 1) {
-    const Node* const reader = (*LiveUses(**y).begin()).user;
-    const Value* const copy = reader->output(0);
-    if (context.numbering == nullptr || copy == nullptr || CopiedBy(*context.numbering, *copy) == nullptr) return reader;
-    *y = copy;
-  }
-  return nullptr;
-}
-
 // Whether it is computed of constants alone: a gain of which the model has the difference from 1.
 bool IsOfConstants(const FunctionContext& context, const Value& x, int most_nodes = 4) {
   if (x.IsConstant() || context.facts->Of(&x).elements != nullptr) return true;
@@ -97,13 +86,28 @@ bool IsOfConstants(const FunctionContext& context, const Value& x, int most_node
                      [&](const Use& use) { return use.value == nullptr || IsOfConstants(context, *use.value, most_nodes - 1); });
 }
 
+// The constant of the last `count` dims that each reader of y or of a copy multiplies or adds, the last one's; nullptr where one
+// does anything else.
+const Value* WeightOfAllReaders(const FunctionContext& context, const Value& y, size_t count) {
+  if (y.is_graph_output) return nullptr;
+  const Value* weight = nullptr;
+  for (const Use& use : LiveUses(y)) {
+    const Node& reader = *use.user;
+    const Value* const result = reader.output(0);
+    if (context.numbering != nullptr && result != nullptr && CopiedBy(*context.numbering, *result) == &y) {
+      weight = WeightOfAllReaders(context, *result, count);
+    } else {
+      weight = IsOp(reader, "Mul") || IsOp(reader, "Add") ? reader.input(use.index == 0 ? 1 : 0) : nullptr;
+      if (weight != nullptr && (!IsOfConstants(context, *weight) || !HasLastDims(context, *weight, y, count))) return nullptr;
+    }
+    if (weight == nullptr) return nullptr;
+  }
+  return weight;
+}
+
 Holds NoWeightAfter(const FunctionContext& context, const Value* y, int64_t axis) {
-  const Node* const reader = OnlyReader(context, &y);
-  if (reader == nullptr || (!IsOp(*reader, "Mul") && !IsOp(*reader, "Add"))) return absl::OkStatus();
-  const Value* const w = reader->input(reader->input(0) == y ? 1 : 0);
-  if (w == nullptr || !IsOfConstants(context, *w) || !HasLastDims(context, *w, *y, static_cast<size_t>(-axis)))
-    return absl::OkStatus();
-  return Refuse(fmt::format("{} is a weight of it", ValueName(*w)));
+  const Value* const weight = WeightOfAllReaders(context, *y, static_cast<size_t>(-axis));
+  return weight == nullptr ? absl::OkStatus() : Refuse(fmt::format("{} is a weight of it", ValueName(*weight)));
 }
 
 Holds NoFactorBeside(const FunctionContext& context, const Value* n, const Value* w) {
@@ -118,8 +122,9 @@ constexpr std::array kRows = {
     Function<"in_place_safe (x)", InPlaceSafe>("Holds where one node reads the elements of x, which is not an input or output of "
                                                "the graph: a kernel may write over it."),
     Function<"no_gate (x)", NoGate>("Holds unless x is multiplied by a value that is computed."),
-    Function<"no_weight_after (y, axis)", NoWeightAfter>("Holds unless a product or a sum with a constant of the dims of y from "
-                                                         "the axis on, as a norm has weights, is all that reads y."),
+    Function<"no_weight_after (y, axis)", NoWeightAfter>(
+        "Holds unless all that reads y are products or sums with a constant of the "
+        "dims of y from the axis on, as a norm has weights."),
     Function<"no_factor_beside (n, w)", NoFactorBeside>("Holds unless w is a constant of one element and n, a norm without a "
                                                         "weight, has other readers: it is computed for these all the same."),
 };
