@@ -9,6 +9,7 @@
 #include "fmt/format.h"
 #include "ir/infer/movement_of.h"
 #include "ir/status_macros.h"
+#include "ir/text/lexer.h"
 #include "patterns/analysis/attention_axes.h"
 #include "patterns/analysis/attention_masks.h"
 #include "patterns/analysis/attention_operands.h"
@@ -32,6 +33,24 @@ AttentionView Unfused(const Value& value, std::string sentence) {
   view.mask = view.keep = view.bias = Term::Absent();
   view.unfused = std::move(sentence);
   return view;
+}
+
+// Why the result, whose axes are `output`, has a symbolic dim where query, key and value have 1: the batch of a mask.
+std::string WhyOfMasksAlone(const FunctionContext& context, const AtomTable& atoms, const AttentionOperand& value,
+                            const Value& result, const AxisList& output) {
+  const Fact& fact = context.facts->Of(&result);
+  for (const int atom : atoms.Leaves(value.places.front().copied)) {
+    if (!atoms.SizeOf({atom}).is(1)) continue;
+    for (size_t i = 0; i < output.size() && i < fact.shape.size(); ++i) {
+      const Dim dim = context.dims->Resolve(fact.shape[i]);
+      if (!Contains(atoms.Leaves(output[i]), atom) || !dim.known() || dim.is_number()) continue;
+      const std::string name = context.dims->ToString(dim);
+      const std::string flag = IsIdentifier(name) ? fmt::format("it with --dim {}=1", name) : "its names with --dim";
+      return fmt::format("its axis of `{}` is one of a mask alone, where query, key and value have 1; if it is 1, bind {}", name,
+                         flag);
+    }
+  }
+  return "";
 }
 
 // An attention whose heads are mixed.
@@ -309,19 +328,6 @@ class AttentionReader {
     }
   }
 
-  // A symbolic dim of the result where query, key and value have 1: the batch of a mask.
-  std::optional<Dim> AxisOfMasksAlone() {
-    const Fact& result = context_.facts->Of(y_);
-    for (const int atom : atoms_.Leaves(operands_.value.places.front().copied)) {
-      if (!atoms_.SizeOf({atom}).is(1)) continue;
-      for (size_t i = 0; i < output_.size() && i < result.shape.size(); ++i) {
-        const Dim dim = context_.dims->Resolve(result.shape[i]);
-        if (Contains(atoms_.Leaves(output_[i]), atom) && dim.known() && !dim.is_number()) return dim;
-      }
-    }
-    return std::nullopt;
-  }
-
   absl::StatusOr<AttentionView> Assemble(const ScorePath& path, bool reshaped) {
     for (const auto& [axis, size, value] : sizes_) {
       const Dim whole = atoms_.SizeOf(atoms_.Leaves(axis));
@@ -331,12 +337,7 @@ class AttentionReader {
       return Unfused(*value, fmt::format("{}: its axis of `{}` stands beside one of `{}`; bind them with --dim", unknown,
                                          context_.dims->ToString(size), context_.dims->ToString(whole)));
     }
-    if (const auto axis = AxisOfMasksAlone(); axis.has_value()) {
-      const std::string name = context_.dims->ToString(*axis);
-      return Unfused(*y_, fmt::format("its axis of `{0}` is one of a mask alone, where query, key and value have 1; if it is 1, "
-                                      "bind it with --dim {0}=1",
-                                      name));
-    }
+    if (auto why = WhyOfMasksAlone(context_, atoms_, operands_.value, *y_, output_); !why.empty()) return Unfused(*y_, why);
     type_ = CommonType(context_, operands_);
     absl::Status why = No("what is batch and what are heads is not proved");
     bool is_read = false;  // with some heads, up to what is wrong
