@@ -320,11 +320,8 @@ class AttentionReader {
     for (int atom : atoms_.Leaves(Joined(output_))) {
       const bool in_value = Contains(of_value, atom);
       const bool in_weights = Contains(of_weights, atom);
-      if (in_value && in_weights) {
-        axes_.leading.push_back(atom);
-      } else {
-        (in_value ? axes_.channels : axes_.queries).push_back(atom);
-      }
+      Atoms& part = in_value && in_weights ? axes_.leading : in_value ? axes_.channels : axes_.queries;
+      part.push_back(atom);
     }
   }
 
