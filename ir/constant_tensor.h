@@ -1,4 +1,4 @@
-// The tensor of a constant, whichever way it is written.
+// Constants, whichever way they are written, and their tensors.
 #pragma once
 
 #include <optional>
@@ -7,6 +7,11 @@
 #include "ir/graph.h"
 
 namespace ascend_fuse {
+
+// Whether it is an initializer that no caller can override, or what a Constant gives.
+inline bool IsWrittenConstant(const Value& value) {
+  return value.IsConstant() || (value.producer != nullptr && IsOp(*value.producer, "Constant"));
+}
 
 // The tensor of an initializer that no caller can override, or of the attribute `value` of a Constant; nullopt for every
 // other value.

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "fmt/format.h"
+#include "ir/constant_tensor.h"
 #include "ir/infer/movement_of.h"
 #include "ir/movement/axis.h"
 #include "ir/status_macros.h"
@@ -208,9 +209,7 @@ absl::Status PadSplit(const Node& node, absl::Span<const ZeroPadding> outputs, s
 
 }  // namespace
 
-bool IsGiven(const Value* value) {
-  return value != nullptr && (value->IsConstant() || (value->producer != nullptr && IsOp(*value->producer, "Constant")));
-}
+bool IsGiven(const Value* value) { return value != nullptr && IsWrittenConstant(*value); }
 
 bool CanExchangeAxes(const Node& node, const Facts& facts) {
   if (node.domain != NameId::kEmpty) return false;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "absl/functional/function_ref.h"
 #include "fmt/format.h"
 #include "patterns/analysis/linear.h"
 #include "patterns/functions/constructs.h"
@@ -16,21 +17,28 @@ const Value* CopiedBy(const ValueNumbering& numbering, const Value& x) {
   return source != nullptr && !IsWeighting(*x.producer) ? source : nullptr;
 }
 
-// Readers of the value and of its copies, which are not readers themselves: they go when the model is tidied.
-int64_t CountThroughCopies(const ValueNumbering& numbering, const Value& value) {
-  int64_t readers = value.is_graph_output ? 1 : 0;
+// Shows every input that reads the value or a copy of it, and with a null node every output of the graph among these. Copies are
+// no readers themselves: they go when the model is tidied.
+void VisitReaders(const FunctionContext& context, const Value& value,
+                  absl::FunctionRef<void(const Value& read, const Node* reader, uint32_t index)> visit) {
+  if (value.is_graph_output) visit(value, nullptr, 0);
   for (const Use& use : LiveUses(value)) {
     const Value* const copy = use.user->output(0);
-    const bool copies = copy != nullptr && CopiedBy(numbering, *copy) == &value;
-    readers += copies ? CountThroughCopies(numbering, *copy) : 1;
+    if (context.numbering != nullptr && copy != nullptr && CopiedBy(*context.numbering, *copy) == &value) {
+      VisitReaders(context, *copy, visit);
+    } else {
+      visit(value, use.user, use.index);
+    }
   }
-  return readers;
 }
 
 int64_t ReaderCount(const FunctionContext& context, const Value* x) {
-  if (context.numbering == nullptr) return CountReaders(*x);
-  while (const Value* const source = CopiedBy(*context.numbering, *x)) x = source;
-  return CountThroughCopies(*context.numbering, *x);
+  if (context.numbering != nullptr) {
+    while (const Value* const source = CopiedBy(*context.numbering, *x)) x = source;
+  }
+  int64_t readers = 0;
+  VisitReaders(context, *x, [&](const Value&, const Node*, uint32_t) { ++readers; });
+  return readers;
 }
 
 Holds Unused(std::optional<const Value*> x) {
@@ -86,27 +94,22 @@ bool IsOfConstants(const FunctionContext& context, const Value& x, int most_node
                      [&](const Use& use) { return use.value == nullptr || IsOfConstants(context, *use.value, most_nodes - 1); });
 }
 
-// The constant of the last `count` dims that each reader of y or of a copy multiplies or adds, the last one's; nullptr where one
-// does anything else.
-const Value* WeightOfAllReaders(const FunctionContext& context, const Value& y, size_t count) {
-  if (y.is_graph_output) return nullptr;
-  const Value* weight = nullptr;
-  for (const Use& use : LiveUses(y)) {
-    const Node& reader = *use.user;
-    const Value* const result = reader.output(0);
-    if (context.numbering != nullptr && result != nullptr && CopiedBy(*context.numbering, *result) == &y) {
-      weight = WeightOfAllReaders(context, *result, count);
-    } else {
-      weight = IsOp(reader, "Mul") || IsOp(reader, "Add") ? reader.input(use.index == 0 ? 1 : 0) : nullptr;
-      if (weight != nullptr && (!IsOfConstants(context, *weight) || !HasLastDims(context, *weight, y, count))) return nullptr;
-    }
-    if (weight == nullptr) return nullptr;
-  }
-  return weight;
+// The constant of the last `count` dims of `read` that the node multiplies it by or adds to it; nullptr where it does anything
+// else.
+const Value* OperandAsWeight(const FunctionContext& context, const Value& read, const Node* node, uint32_t index, size_t count) {
+  if (node == nullptr || (!IsOp(*node, "Mul") && !IsOp(*node, "Add"))) return nullptr;
+  const Value* const other = node->input(index == 0 ? 1 : 0);
+  const bool weighs = other != nullptr && IsOfConstants(context, *other) && HasLastDims(context, *other, read, count);
+  return weighs ? other : nullptr;
 }
 
 Holds NoWeightAfter(const FunctionContext& context, const Value* y, int64_t axis) {
-  const Value* const weight = WeightOfAllReaders(context, *y, static_cast<size_t>(-axis));
+  const Value* weight = nullptr;
+  bool all_weigh = true;
+  VisitReaders(context, *y, [&](const Value& read, const Node* reader, uint32_t index) {
+    if (all_weigh) weight = OperandAsWeight(context, read, reader, index, static_cast<size_t>(-axis));
+    all_weigh = all_weigh && weight != nullptr;
+  });
   return weight == nullptr ? absl::OkStatus() : Refuse(fmt::format("{} is a weight of it", ValueName(*weight)));
 }
 

@@ -8,6 +8,7 @@
 
 #include "fmt/format.h"
 #include "ir/attribute.h"
+#include "ir/constant_tensor.h"
 #include "ir/infer/integer_bounds.h"
 #include "ir/model.h"
 #include "ir/movement/axis.h"
@@ -54,10 +55,7 @@ Truth AttributeHolds(const proto::FormCondition& condition, const JudgedNode& ju
 
 // --- what is known of an operand ---
 
-bool IsConstant(const Value& value, const Fact& fact) {
-  if (value.IsConstant() || fact.elements != nullptr) return true;
-  return value.producer != nullptr && IsOp(*value.producer, "Constant");
-}
+bool IsConstant(const Value& value, const Fact& fact) { return fact.elements != nullptr || IsWrittenConstant(value); }
 
 Truth TypeIsOneOf(const Words& types, const Fact& fact) {
   if (fact.type == DataType::kUndefined) return Truth::kUnknown;

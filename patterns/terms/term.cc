@@ -5,6 +5,7 @@
 
 #include "fmt/format.h"
 #include "ir/attribute.h"
+#include "ir/constant_tensor.h"
 #include "ir/infer/facts.h"
 #include "patterns/terms/function_context.h"
 #include "patterns/terms/whole_number.h"
@@ -94,8 +95,7 @@ bool ConstantNumber(const Facts& facts, const Value* value, double* number) {
 
 bool IsConstantOfOneElement(const Facts& facts, const Value& value) {
   const Fact& fact = facts.Of(&value);
-  const bool is_constant =
-      value.IsConstant() || fact.elements != nullptr || (value.producer != nullptr && IsOp(*value.producer, "Constant"));
+  const bool is_constant = fact.elements != nullptr || IsWrittenConstant(value);
   return is_constant && fact.has_rank && std::all_of(fact.shape.begin(), fact.shape.end(), [](Dim dim) { return dim.is(1); });
 }
 
