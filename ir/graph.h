@@ -170,6 +170,8 @@ class LiveUses {
 
 // How many inputs of nodes that are alive read `value`; an output of the graph counts as one more.
 int64_t CountReaders(const Value& value);
+// Whether nothing but one input of one node that is alive reads the value.
+inline bool ReadOnce(const Value& value) { return !value.is_graph_output && CountReaders(value) == 1; }
 
 // Names as text.
 std::string_view OpType(const Node& node);

@@ -697,6 +697,10 @@ Facts Infer(const Model& model, const InferOptions& options) {
   for (const auto& [symbol, other] : options.equal_dims) {
     facts.dims().Unify(facts.dims().Symbol(symbol), facts.dims().Symbol(other));
   }
+  for (const LearnedDim& learned : options.learned_dims) {
+    const Dim is = learned.number.has_value() ? Dim::Of(*learned.number) : facts.dims().Symbol(learned.other);
+    facts.dims().Unify(facts.dims().Symbol(learned.name), is);
+  }
   if (!model.functions().empty()) facts.SetCalls(std::make_shared<infer::Calls>(model));
   std::vector<bool> unified;  // whose dims were found to be others, which a later pass computes as they are
   constexpr int kMaxPasses = 3;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -84,11 +85,20 @@ struct DimRange {
   friend bool operator==(const DimRange&, const DimRange&) = default;
 };
 
+// What an earlier run over the same model learned of a name: its number, or another name of the same dim.
+struct LearnedDim {
+  std::string name;
+  std::optional<int64_t> number;
+  std::string other;  // where there is no number
+};
+
 struct InferOptions {
   // --dim, by symbol.
   std::vector<std::pair<std::string, DimRange>> dims;
   // --dim, two symbols that stand for the same dim.
   std::vector<std::pair<std::string, std::string>> equal_dims;
+  // Not told by anybody; what is learned again says nothing new.
+  std::vector<LearnedDim> learned_dims;
   // Asked for operators that are not in the tables of ir/infer; must outlive the facts. Local functions go before it.
   const OperatorInference* operators = nullptr;
 };

@@ -2,6 +2,8 @@
 // joins it before or after any of them by name. Example in docs/passes.md, built and run by the tests.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <set>
 #include <string>
@@ -51,6 +53,8 @@ absl::StatusOr<std::vector<Pass>> WithPasses(std::vector<Pass> passes, const std
 
 struct RunOptions {            // how a list of passes is run
   bool dry = false;            // leaves out the passes that are final
+  size_t begin = 0;            // the first of those that are run
+  size_t end = SIZE_MAX;       // the first of those that are not, or all
   std::string dump_directory;  // the model after each pass is written there; empty: nowhere
   ProgressCallback progress;   // told before each pass and now and then within one
 };

@@ -93,13 +93,12 @@ absl::Status CheckNeeds(const std::vector<Pass>& passes, std::set<Given> given) 
 }
 
 absl::Status RunPasses(const std::vector<Pass>& passes, Workspace& workspace, const RunOptions& options) {
-  RETURN_IF_ERROR(CheckNeeds(passes, workspace.given));
-  size_t number = 0;
+  if (options.begin == 0) RETURN_IF_ERROR(CheckNeeds(passes, workspace.given));
   bool verified = false;  // the model as it was before the pass
   workspace.ReportTo(options.progress);
-  for (const Pass& pass : passes) {
-    RETURN_IF_ERROR(workspace.Begin({pass.name, number, passes.size()}));
-    ++number;
+  for (size_t i = options.begin; i < std::min(options.end, passes.size()); ++i) {
+    const Pass& pass = passes[i];
+    RETURN_IF_ERROR(workspace.Begin({pass.name, i, passes.size()}));
     if (options.dry && pass.final) continue;
     const double started = Milliseconds();
     const uint64_t changes = workspace.rewriter().Now().changes;
@@ -118,7 +117,7 @@ absl::Status RunPasses(const std::vector<Pass>& passes, Workspace& workspace, co
       RETURN_IF_ERROR(workspace.Verify(pass.name));
       verified = true;
     }
-    RETURN_IF_ERROR(Dump(workspace.model(), options.dump_directory, number, pass.name));
+    RETURN_IF_ERROR(Dump(workspace.model(), options.dump_directory, i + 1, pass.name));
   }
   return absl::OkStatus();
 }

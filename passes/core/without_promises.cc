@@ -13,6 +13,7 @@ absl::Status WithoutPromises(Workspace& workspace, absl::FunctionRef<absl::Statu
   const size_t told = options.dims.size() + options.equal_dims.size();
   std::erase_if(options.dims, [&](const auto& dim) { return std::find(fixed.begin(), fixed.end(), dim.first) == fixed.end(); });
   options.equal_dims.clear();
+  options.learned_dims.clear();  // may rest on the promises
   if (options.dims.size() == told) return pass();
   workspace.InferModelAgain(options);
   workspace.NumberValues();  // dims of the other facts are other dims

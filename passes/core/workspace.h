@@ -22,6 +22,7 @@
 #include "ir/verify.h"
 #include "passes/core/emit.h"
 #include "passes/core/given.h"
+#include "passes/core/learned_dims.h"
 #include "passes/core/progress.h"
 #include "passes/core/quantised.h"
 #include "passes/core/run_result.h"
@@ -151,8 +152,9 @@ class Workspace {
 
   std::set<Given> given;  // by the passes that have run
 
-  std::vector<Site> sites;  // from `recognise` on; passes decide in turn what becomes of each
-  RunResult result;         // what the report tells of the run besides; each pass says which of it it writes
+  std::vector<Site> sites;   // from `recognise` on; passes decide in turn what becomes of each
+  KnownDims known_of_sites;  // when `recognise` had found them
+  RunResult result;          // what the report tells of the run besides; each pass says which of it it writes
 
  private:
   Workspace(Model* model, const Target* target, const WorkspaceOptions& options);

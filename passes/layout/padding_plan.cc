@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "fmt/format.h"
+#include "ir/constant_tensor.h"
 #include "ir/infer/movement_of.h"
 #include "ir/status_macros.h"
 #include "ir/streamed_tensor.h"
@@ -97,15 +98,23 @@ std::vector<ZeroPadding> PaddingPlan::OutputsOf(const Node& node, const Facts& f
   return outputs;
 }
 
-// An initializer, turned or cast on the way.
-bool IsMadeOfConstant(const Facts& facts, const Value* value) {
+// The value that is turned, cast or copied on the way to this one.
+const Value* Origin(const Facts& facts, const Value* value) {
   while (value != nullptr && value->producer != nullptr) {
     const Node& node = *value->producer;
     const bool moves = KindOf(facts, node) == MovementKind::kPermutes || IsCopy(facts, node);
     if (!moves && !IsOp(node, "Cast")) break;
     value = node.input(0);
   }
-  return IsGiven(value);
+  return value;
+}
+
+bool IsMadeOfConstant(const Facts& facts, const Value* value) { return IsGiven(Origin(facts, value)); }
+
+// Whether it is a constant that may be kept twice.
+bool IsSmallConstant(const Value* value) {
+  const std::optional<Tensor> tensor = value != nullptr ? ConstantTensor(*value) : std::nullopt;
+  return tensor.has_value() && IsSmall(*tensor);
 }
 
 absl::StatusOr<PaddingPlan> PaddingSearch::Run() {
@@ -168,8 +177,7 @@ absl::Status PaddingSearch::AskConstant(PaddedReader reader, const Value* value,
   if (!places.has_value()) return No(fmt::format("the shape of {} is not known", ValueName(*value)));
   if (static_cast<int64_t>(places->size()) > kMostPlaces) return No(fmt::format("{} is too wide", ValueName(*value)));
   // Large ones are not kept twice; layers that share a weight are treated alike.
-  const bool small = value->IsConstant() && IsSmall(*value->initializer);
-  if (facts_.Of(value).rank() > 1 && !small) {
+  if (facts_.Of(value).rank() > 1 && !IsSmallConstant(value)) {
     std::vector<const Use*> readers;
     AddReaders(facts_, *value, &readers);
     for (const Use* use : readers) {
@@ -184,7 +192,9 @@ absl::Status PaddingSearch::AskConstant(PaddedReader reader, const Value* value,
 
 // The value's padding is what its readers ask for; what computes it is asked for the same.
 absl::Status PaddingSearch::Settle(const Value* value, const std::vector<Asked>& asked) {
-  if (value->is_graph_output) return No(fmt::format("{} is an output of the graph", ValueName(*value)));
+  // A weight that is an output stands as it is, and the padded one beside it.
+  if (value->is_graph_output && !IsSmallConstant(Origin(facts_, value)))
+    return No(fmt::format("{} is an output of the graph", ValueName(*value)));
   std::vector<std::vector<PaddedPart>> by_axis(asked[0].parts.size());
   std::set<PaddedReader> readers;
   for (const Asked& one : asked) {

@@ -30,8 +30,6 @@ struct Repeat {
   bool swapped = false;
 };
 
-bool ReadOnce(const Value& value) { return !value.is_graph_output && CountReaders(value) == 1; }
-
 class KeySharing {
  public:
   explicit KeySharing(Workspace& workspace) : workspace_(workspace), facts_(workspace.facts()), dims_(workspace.facts().dims()) {}

@@ -1,6 +1,6 @@
-// Chooses the opset before sites are lowered: 17 where only that is missing for LayerNormalization, in a model in which every
-// node means at opset 17 what it meant, and in which ATC reads every node as well as before. Spellings that GE's own pass joins
-// at any opset are no reason.
+// Chooses the opset before sites are lowered: 17 where only that is missing for an operator that has a kernel there
+// (LayerNormalization, HardSwish), in a model in which every node means at opset 17 what it meant, and in which ATC reads every
+// node as well as before. Spellings that GE's own pass joins at any opset do not count.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -69,6 +69,15 @@ class Trial {
   const RuleSet& rules_;
 };
 
+// Whether the parser maps the recognised operator to a kernel at the opset that may be chosen, and not at that of the model.
+bool WaitsForKernel(const Workspace& workspace, const Node& node) {
+  if (node.domain != NameId::kEmpty || !workspace.IsMade(node)) return false;
+  const Value* x = node.input(0);
+  const DataType type = x != nullptr ? workspace.facts().Of(x).type : DataType::kUndefined;
+  const auto has_kernel = [&](int64_t opset) { return workspace.target()->Standard(OpType(node), type, opset).has_value(); };
+  return has_kernel(kRaised) && !has_kernel(workspace.model().OpsetVersion());
+}
+
 // Why not: a node, of those after recognised operators too, that is written otherwise at `to`, or has a form there that ATC
 // does not read and that it does not have now. "" where there is none. Recognised operators themselves are not written: they
 // are lowered, or the nodes after them come back.
@@ -106,22 +115,26 @@ absl::Status ChooseOpset(Workspace& workspace) {
                          workspace.target()->options().style != "D";
   if (!may_raise) return absl::OkStatus();
   Trial trial(workspace);
-  std::vector<const Site*> waiting;
+  std::vector<const Site*> norms;
+  const Node* kernel = nullptr;  // the first recognised operator that has a kernel at the raised opset alone
   for (const Site& site : workspace.sites) {
-    const bool is_norm = site.pending() && site.record.kind == "layer_norm" && site.node != nullptr && !site.node->dead;
+    if (!site.pending() || site.node == nullptr || site.node->dead) continue;
+    if (kernel == nullptr && WaitsForKernel(workspace, *site.node)) kernel = site.node;
     const bool by_ge = workspace.target()->FusedByGe(site.construct()).has_value();
-    if (is_norm && !by_ge && trial.Of(site) == Lowered::kOpsetTooLow) waiting.push_back(&site);
+    if (site.record.kind == "layer_norm" && !by_ge && trial.Of(site) == Lowered::kOpsetTooLow) norms.push_back(&site);
   }
-  if (waiting.empty()) return absl::OkStatus();
+  if (norms.empty() && kernel == nullptr) return absl::OkStatus();
   workspace.result.opset_not_raised = WhyNotAt(workspace, kRaised);
   if (!workspace.result.opset_not_raised.empty()) return absl::OkStatus();
   workspace.rewriter().SetOpsetImport("", kRaised);
-  if (std::none_of(waiting.begin(), waiting.end(), [&](const Site* site) { return trial.Of(*site) == Lowered::kTaken; })) {
+  const bool has_norm = std::any_of(norms.begin(), norms.end(), [&](const Site* s) { return trial.Of(*s) == Lowered::kTaken; });
+  if (!has_norm && kernel == nullptr) {
     workspace.rewriter().SetOpsetImport("", from);
     return absl::OkStatus();
   }
   workspace.result.opset_before = from;
-  workspace.result.opset_because = "where LayerNormalization is an operator";
+  workspace.result.opset_because =
+      fmt::format("where {} is an operator", has_norm ? std::string_view("LayerNormalization") : OpType(*kernel));
   return absl::OkStatus();
 }
 

@@ -109,8 +109,10 @@ class UnfusedExplainer {
     const auto standard = target_.Standard(OpType(*site->node), type, OpsetToWrite(workspace_), &outside);
     if (!standard.has_value()) {
       if (outside.because.empty()) return false;
+      const std::string& why = workspace_.result.opset_not_raised;
+      const bool waits = outside.code == "opset-not-parsed" && !why.empty();
       site->SetState("left");
-      site->Say(outside.code, outside.because, outside.source);
+      site->Say(outside.code, waits ? fmt::format("{}; {}", outside.because, why) : outside.because, outside.source);
       return true;
     }
     if (workspace_.IsMade(*site->node)) {

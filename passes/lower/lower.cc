@@ -4,6 +4,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "fmt/format.h"
+#include "ir/add_once.h"
 #include "ir/schema.h"
 #include "passes/core/call_of.h"
 #include "passes/core/workspace.h"
@@ -18,14 +19,6 @@
 
 namespace ascend_fuse {
 namespace {
-
-void AddOnce(std::vector<std::string>* sentences, const std::vector<std::string>& more) {
-  for (const std::string& sentence : more) {
-    if (std::find(sentences->begin(), sentences->end(), sentence) == sentences->end()) {
-      sentences->push_back(sentence);
-    }
-  }
-}
 
 // What --dim or doing without --strict can change says more than that something else does not fit, but not more than that
 // the chip has no such node, which was said of `site` before.
@@ -166,7 +159,7 @@ class Lowering {
         return one;
       }
       *lowered_to = op;
-      AddOnce(assumptions, one.assumptions);
+      AddEachOnce(one.assumptions, assumptions);
     }
     // The node was made for an equal site, and what stands here reads it.
     if (lowered_to->empty() && !rule.nodes.empty()) *lowered_to = rule.nodes.back();
@@ -198,7 +191,7 @@ class Lowering {
     const Node* refused = nullptr;
     Answer answer = Ask(rule, *emission, &assumptions, &lowered_to, &refused);
     for (const Site* site : attempt->sites) {
-      if (!site->assumes.empty()) AddOnce(&assumptions, {site->assumes});
+      if (!site->assumes.empty()) AddOnce(site->assumes, &assumptions);
     }
     if (answer.legal && workspace_.options().strict && !assumptions.empty()) {
       answer.legal = false;
@@ -288,7 +281,7 @@ class Lowering {
       } else if (record.code != "opset-too-low") {  // else it says why a better form was not used
         site->Say("", "", "");
       }
-      AddOnce(&record.assumptions, assumptions);
+      AddEachOnce(assumptions, &record.assumptions);
     }
   }
 

@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "ir/status_macros.h"
 #include "passes/core/apply_rules.h"
+#include "passes/core/learned_dims.h"
 #include "passes/core/module_path.h"
 #include "passes/core/workspace.h"
 #include "passes/recognise/equal_values.h"
@@ -391,6 +392,10 @@ class Recogniser {
 
 }  // namespace
 
-absl::Status Recognise(Workspace& workspace) { return Recogniser(workspace).Run(); }
+absl::Status Recognise(Workspace& workspace) {
+  const absl::Status status = Recogniser(workspace).Run();
+  workspace.known_of_sites = KnownDimsOf(workspace.model(), workspace.facts());
+  return status;
+}
 
 }  // namespace ascend_fuse

@@ -48,8 +48,6 @@ const std::vector<TidyKind>& TidyKinds() {
   return *kKinds;
 }
 
-bool ReadOnce(const Value& value) { return !value.is_graph_output && CountReaders(value) == 1; }
-
 const Node* Before(const Node& node, size_t index, std::string_view op_type) {
   const Value* const input = node.input(index);
   const Node* const producer = input != nullptr ? input->producer : nullptr;

@@ -118,8 +118,6 @@ std::optional<Tidied> AskTransposes(TidyContext& context, const Node& node);
 
 // --- what several kinds ask ---
 
-// Whether nothing but one input of one node that is alive reads the value.
-bool ReadOnce(const Value& value);
 // The node that computes input `index`, where it is of that type, alive and in the same graph; else nullptr.
 const Node* Before(const Node& node, size_t index, std::string_view op_type);
 // A constant of one int64 in the graph of the node, of rank 0 or 1.

@@ -4,6 +4,7 @@
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "ir/add_once.h"
 #include "patterns/analysis/mask.h"
 
 namespace ascend_fuse {
@@ -20,11 +21,6 @@ constexpr int kQueryAxis = 2;
 constexpr int kKeyAxis = 3;
 
 Literal Opposite(Literal literal) { return {literal.test, !literal.holds}; }
-
-template <typename T>
-void AddOnce(const T& item, std::vector<T>* list) {
-  if (std::find(list->begin(), list->end(), item) == list->end()) list->push_back(item);
-}
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "ir/add_once.h"
 #include "patterns/cost/compare.h"
 
 namespace ascend_fuse {
@@ -12,10 +13,6 @@ namespace {
 
 bool Tells(const std::vector<std::string>& nodes, std::string_view op_type) {
   return std::find(nodes.begin(), nodes.end(), op_type) != nodes.end();
-}
-
-void AddOnce(const std::string& text, std::vector<std::string>* texts) {
-  if (std::find(texts->begin(), texts->end(), text) == texts->end()) texts->push_back(text);
 }
 
 // What rows say of one node.
@@ -58,7 +55,7 @@ class Collector {
     AddOnce(fmt::format("no measurement was found; the cost model predicts {:.2f} ({:.2f} to {:.2f}) times as fast: {}",
                         predicted.middle, predicted.low, predicted.high, row.name),
             &because_);
-    AddOnce("patterns/cost/measurements.txtpb", &sources_);
+    AddOnce(std::string("patterns/cost/measurements.txtpb"), &sources_);
   }
 
   void AddMeasured(double ratio, const std::string& text, const std::string& source) {

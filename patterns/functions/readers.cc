@@ -114,8 +114,11 @@ Holds NoWeightAfter(const FunctionContext& context, const Value* y, int64_t axis
 }
 
 Holds NoFactorBeside(const FunctionContext& context, const Value* n, const Value* w) {
-  if (!IsConstantOfOneElement(*context.facts, *w) || ReaderCount(context, n) == 1) return absl::OkStatus();
-  return Refuse(fmt::format("{} is one number, and others read {} as it is", ValueName(*w), ValueName(*n)));
+  const bool one = IsConstantOfOneElement(*context.facts, *w);
+  const bool computed = w->producer != nullptr && !IsOfConstants(context, *w);
+  if ((!one && !computed) || ReaderCount(context, n) == 1) return absl::OkStatus();
+  const std::string_view is = one ? "one number" : "computed";
+  return Refuse(fmt::format("{} is {}, and others read {} as it is", ValueName(*w), is, ValueName(*n)));
 }
 
 constexpr std::array kRows = {
@@ -128,8 +131,9 @@ constexpr std::array kRows = {
     Function<"no_weight_after (y, axis)", NoWeightAfter>(
         "Holds unless all that reads y are products or sums with a constant of the "
         "dims of y from the axis on, as a norm has weights."),
-    Function<"no_factor_beside (n, w)", NoFactorBeside>("Holds unless w is a constant of one element and n, a norm without a "
-                                                        "weight, has other readers: it is computed for these all the same."),
+    Function<"no_factor_beside (n, w)", NoFactorBeside>(
+        "Holds unless w is computed, or a constant of one element, and n, a norm "
+        "without a weight, has other readers: it is computed for these all the same."),
 };
 
 }  // namespace

@@ -193,6 +193,34 @@ TEST(PassTest, WhatAPassDidIsWrittenAndCounted) {
   }
 }
 
+// A node that asks for a dim of 3 makes the file one for 3 alone: the passes before it are to know that.
+TEST(PassTest, WhatIsLearnedOfInputDimsIsKnownFromTheBeginning) {
+  std::vector<std::string> seen;
+  OptimizeOptions options;
+  options.passes = {Placed(kAfter, "number", "look",
+                           [&seen](Workspace& workspace) {
+                             DimTable& dims = workspace.facts().dims();
+                             seen.push_back(dims.ToString(dims.Resolve(dims.Symbol("N"))));
+                             return absl::OkStatus();
+                           }),
+                    Placed(kAfter, "lower", "learn", [](Workspace& workspace) {
+                      DimTable& dims = workspace.facts().dims();
+                      EXPECT_TRUE(dims.Unify(dims.Symbol("N"), Dim::Of(3)));
+                      return Rewrite(workspace, "Abs");
+                    })};
+  for (const bool dry : {false, true}) {
+    seen.clear();
+    const auto model =
+        MustLoad(*EncodeModelText("<ir_version: 8, opset_import: [\"\" : 17]>\n"
+                                  "g (float[N] a) => (float[N] c) { b = Neg (a) c = Relu (b) }"));
+    const auto report = dry ? ListOpportunities(model.get(), options) : Optimize(model.get(), options);
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_EQ(seen, (std::vector<std::string>{"N", "3"}));
+    EXPECT_EQ(ProducerOf(model->graph(), "c"), dry ? "c = Relu (b)" : "c = Abs (b)");
+    EXPECT_TRUE(report->target.dims.empty());  // nobody told it
+  }
+}
+
 TEST(PassTest, ADryRunLeavesTheModelAsItWas) {
   for (const auto& [place, stage] :
        {std::pair(kBefore, "inline"), std::pair(kAfter, "inline"), std::pair(kAfter, "number"), std::pair(kAfter, "recognise"),

@@ -1,0 +1,39 @@
+#include "passes/core/learned_dims.h"
+
+#include <utility>
+
+namespace ascend_fuse {
+
+KnownDims KnownDimsOf(const Model& model, Facts& facts) {
+  KnownDims known;
+  DimTable& dims = facts.dims();
+  for (const Value* input : model.graph().inputs()) {
+    for (std::string& name : DeclaredSymbols(*input)) {
+      const auto [entry, is_new] = known.try_emplace(std::move(name));
+      if (!is_new) continue;
+      const Dim dim = dims.Resolve(dims.Symbol(entry->first));
+      if (dim.is_number()) entry->second.number = dim.number();
+      entry->second.text = dims.ToString(dim);
+    }
+  }
+  return known;
+}
+
+std::vector<LearnedDim> LearnedSince(const KnownDims& before, const KnownDims& now) {
+  std::vector<LearnedDim> learned;
+  std::map<std::string, std::string> first_of;  // the first name of each text
+  for (const auto& [name, dim] : now) {
+    const auto was = before.find(name);
+    if (was == before.end() || was->second.number.has_value()) continue;
+    if (dim.number.has_value()) {
+      learned.push_back({name, dim.number, ""});
+      continue;
+    }
+    const auto [first, is_new] = first_of.try_emplace(dim.text, name);
+    if (is_new || before.at(first->second).text == was->second.text) continue;
+    learned.push_back({name, std::nullopt, first->second});
+  }
+  return learned;
+}
+
+}  // namespace ascend_fuse

@@ -1,0 +1,29 @@
+// What the names of input dims are known to stand for, and what of that was learned between two points of a run: a fused node
+// asks for equal dims where the subgraph in its place did not.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/infer/facts.h"
+#include "ir/model.h"
+
+namespace ascend_fuse {
+
+// What a name stands for, by name: names that stand for one dim have one text.
+struct KnownDim {
+  std::optional<int64_t> number;
+  std::string text;
+};
+using KnownDims = std::map<std::string, KnownDim>;
+
+// Of every name that a dim of an input of the model's graph mentions.
+KnownDims KnownDimsOf(const Model& model, Facts& facts);
+
+// What `now` knows and `before` does not: names that are numbers, and names that are one dim. Both are of the same model.
+std::vector<LearnedDim> LearnedSince(const KnownDims& before, const KnownDims& now);
+
+}  // namespace ascend_fuse
