@@ -109,7 +109,7 @@ class DimTable {
   // nodes of our own need is not evidence about the model. Returns what it was.
   bool SetUnification(bool on);
   // A dim of a body that is known to hold outside of it too, in terms of the current scope.
-  Dim Outside(Dim dim);
+  Dim Outside(Dim dim) const;
   // A mark of this moment: OlderThan tells whether all symbols of a dim existed then.
   uint64_t Mark() const;
   bool OlderThan(Dim dim, uint64_t mark) const;

@@ -2,8 +2,6 @@
 #include "passes/optimize.h"
 
 #include <algorithm>
-#include <iterator>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,13 +9,12 @@
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
-#include "ir/add_once.h"
 #include "ir/memory.h"
 #include "ir/status_macros.h"
 #include "passes/check/check.h"
-#include "passes/core/learned_dims.h"
 #include "passes/core/pass.h"
 #include "passes/core/passes.h"
+#include "passes/core/run_until_known.h"
 #include "passes/core/workspace.h"
 #include "passes/expand/passes.h"
 #include "passes/optimize_passes.h"
@@ -55,64 +52,6 @@ absl::Status CheckTidy(const OptimizeOptions& options) {
     return absl::InvalidArgumentError(fmt::format("--tidy {}: there are {}", word, fmt::join(words, ", ")));
   }
   return absl::OkStatus();
-}
-
-// What fused sites take for granted, by kind and node.
-using Assumed = std::map<std::pair<std::string, std::string>, std::vector<std::string>>;
-
-void AddAssumed(const std::vector<Site>& sites, Assumed* assumed) {
-  for (const Site& site : sites) {
-    if (!site.record.assumptions.empty()) (*assumed)[{site.record.kind, site.record.node}] = site.record.assumptions;
-  }
-}
-
-// What an earlier run took for granted and this one was told: each of these sites says it again. False where one is not
-// fused any more, so that what was learned of it is not known.
-bool SayAgain(Assumed assumed, std::vector<Site>* sites) {
-  for (Site& site : *sites) {
-    const auto entry = assumed.find({site.record.kind, site.record.node});
-    if (entry == assumed.end() || site.record.state == "left") continue;
-    AddEachOnce(entry->second, &site.record.assumptions);
-    assumed.erase(entry);
-  }
-  return assumed.empty();
-}
-
-// What is known of input dims at the end. Of operators of ONNX Runtime more is known than of what they were written in, and
-// who reads that was not inferred anew.
-KnownDims KnownAtTheEnd(Workspace& workspace) {
-  const auto is_left = [](const Site& site) { return site.record.state == "left"; };
-  const bool more_was_known =
-      !workspace.result.decomposed.empty() && std::any_of(workspace.sites.begin(), workspace.sites.end(), is_left);
-  if (!more_was_known) return KnownDimsOf(workspace.model(), workspace.facts());
-  Facts facts = workspace.FactsOfNow();
-  return KnownDimsOf(workspace.model(), facts);
-}
-
-// The passes up to the first that is final, over the model as it was loaded; `workspace`: that of the last run, also where it
-// failed.
-//
-// Where fused nodes ask for equal dims that nobody knew of when sites were recognised, the model that is written is one of such
-// dims alone, and who reads it finds more in it: what was learned is told to a run from the beginning.
-absl::Status RunUntilKnown(Model* model, const Target& target, const std::vector<Pass>& passes, WorkspaceOptions options,
-                           const RunOptions& run, std::unique_ptr<Workspace>* workspace) {
-  constexpr int kMostRuns = 3;
-  Assumed assumed;
-  for (int runs = 1;; ++runs) {
-    ASSIGN_OR_RETURN(*workspace, Workspace::Create(model, &target, options));
-    Workspace& now = **workspace;
-    RETURN_IF_ERROR(RunPasses(passes, now, run));
-    const bool stands = SayAgain(assumed, &now.sites);
-    std::vector<LearnedDim> learned = LearnedSince(now.known_of_sites, KnownAtTheEnd(now));
-    if (stands && (learned.empty() || runs >= kMostRuns)) return absl::OkStatus();
-    AddAssumed(now.sites, &assumed);
-    now.TakeEverythingBack();
-    std::move(learned.begin(), learned.end(), std::back_inserter(options.infer.learned_dims));
-    if (stands) continue;
-    options.infer.learned_dims.clear();
-    assumed.clear();
-    runs = kMostRuns - 1;
-  }
 }
 
 absl::StatusOr<Report> Run(Model* model, const OptimizeOptions& options, bool dry) {

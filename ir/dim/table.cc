@@ -58,7 +58,7 @@ bool DimTable::NamesFewer(Dim few, Dim many) const {
          });
 }
 
-Dim DimTable::Outside(Dim dim) { return impl_->Outside(dim); }
+Dim DimTable::Outside(Dim dim) const { return impl_->Outside(dim); }
 
 uint64_t DimTable::Mark() const { return impl_->atoms.size(); }
 
@@ -70,6 +70,7 @@ bool DimTable::OlderThan(Dim dim, uint64_t mark) const {
 uint64_t DimTable::SetScope(uint64_t scope) {
   const uint64_t left = impl_->scope;
   if (scope == left) return left;
+  impl_->had_scope = true;
   Leave(*impl_);
   impl_->scope = scope;
   if (!impl_->scoped.equalities.empty()) Enter(*impl_, scope);

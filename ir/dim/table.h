@@ -79,6 +79,7 @@ struct DimTable::Impl {
   uint64_t version = 1;
   bool has_fresh = false;
   uint64_t scope = 0;
+  bool had_scope = false;  // whether there ever was one
   dim_algebra::ScopedDims scoped;
   bool unification = true;  // whether Unify and Meet record what they are told
   uint64_t work = 0;

@@ -84,7 +84,7 @@ Dim DimTable::Impl::Resolve(Dim dim) {
 
 Dim DimTable::Impl::Outside(Dim dim) {
   dim = Resolve(dim);
-  if (dim.kind_ != Dim::Kind::kExpression) return dim;
+  if (dim.kind_ != Dim::Kind::kExpression || !had_scope) return dim;
   const Polynomial polynomial = expressions[static_cast<size_t>(dim.bits_)]->polynomial;
   Polynomial sum;
   bool changed = false;

@@ -383,7 +383,8 @@ uint32_t ValueNumbering::NumberOfElements(const Value& value, const Facts& facts
   }
   key += ':';
   for (Dim element : fact.elements->integers) {
-    const Dim resolved = facts.dims().Resolve(element);
+    // A broadcast of two dims is one number, in whichever body it was met first.
+    const Dim resolved = facts.dims().Outside(element);
     if (!resolved.known()) return kNoNumber;
     AppendNumber(resolved.is_number() ? 0 : 1, &key);
     AppendNumber(static_cast<uint64_t>(resolved.id()), &key);

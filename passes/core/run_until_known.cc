@@ -1,0 +1,78 @@
+#include "passes/core/run_until_known.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "ir/add_once.h"
+#include "ir/status_macros.h"
+#include "passes/core/learned_dims.h"
+
+namespace ascend_fuse {
+namespace {
+
+// What sites take for granted, by kind and node.
+struct Assumption {
+  bool is_left = false;
+  std::vector<std::string> sentences;
+};
+using Assumed = std::map<std::pair<std::string, std::string>, Assumption>;
+
+bool IsLeft(const Site& site) { return site.record.state == "left"; }
+
+void AddAssumed(const std::vector<Site>& sites, Assumed* assumed) {
+  for (const Site& site : sites) {
+    if (site.record.assumptions.empty()) continue;
+    (*assumed)[{site.record.kind, site.record.node}] = {IsLeft(site), site.record.assumptions};
+  }
+}
+
+// What an earlier run took for granted and this one was told: each of these sites says it again. False where one is not
+// fused any more, so that what was learned of it is not known.
+bool SayAgain(Assumed assumed, std::vector<Site>* sites) {
+  for (Site& site : *sites) {
+    const auto entry = assumed.find({site.record.kind, site.record.node});
+    if (entry == assumed.end() || (IsLeft(site) && !entry->second.is_left)) continue;
+    AddEachOnce(entry->second.sentences, &site.record.assumptions);
+    assumed.erase(entry);
+  }
+  return assumed.empty();
+}
+
+// What is known of input dims at the end. Of operators of ONNX Runtime more is known than of what they were written in, and
+// who reads that was not inferred anew.
+KnownDims KnownAtTheEnd(Workspace& workspace) {
+  const bool more_was_known =
+      !workspace.result.decomposed.empty() && std::any_of(workspace.sites.begin(), workspace.sites.end(), IsLeft);
+  if (!more_was_known) return KnownDimsOf(workspace.model(), workspace.facts());
+  Facts facts = workspace.FactsOfNow();
+  return KnownDimsOf(workspace.model(), facts);
+}
+
+}  // namespace
+
+absl::Status RunUntilKnown(Model* model, const Target& target, const std::vector<Pass>& passes, WorkspaceOptions options,
+                           const RunOptions& run, std::unique_ptr<Workspace>* workspace) {
+  constexpr int kMostRuns = 3;
+  Assumed assumed;
+  for (int runs = 1;; ++runs) {
+    ASSIGN_OR_RETURN(*workspace, Workspace::Create(model, &target, options));
+    Workspace& now = **workspace;
+    RETURN_IF_ERROR(RunPasses(passes, now, run));
+    const bool stands = SayAgain(assumed, &now.sites);
+    std::vector<LearnedDim> learned = LearnedSince(now.known_of_sites, KnownAtTheEnd(now));
+    if (stands && (learned.empty() || runs >= kMostRuns)) return absl::OkStatus();
+    AddAssumed(now.sites, &assumed);
+    now.TakeEverythingBack();
+    std::move(learned.begin(), learned.end(), std::back_inserter(options.infer.learned_dims));
+    if (stands) continue;
+    // The last run is one to which nothing is told.
+    options.infer.learned_dims.clear();
+    assumed.clear();
+    runs = kMostRuns - 1;
+  }
+}
+
+}  // namespace ascend_fuse
