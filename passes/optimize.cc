@@ -63,8 +63,8 @@ absl::StatusOr<Report> Run(Model* model, const OptimizeOptions& options, bool dr
   run.dry = dry;
   run.dump_directory = dry ? "" : options.dump_directory;
   run.progress = options.progress;
-  const auto is_final = [&](const Pass& pass) { return pass.final && !dry; };
-  run.end = static_cast<size_t>(std::find_if(passes.begin(), passes.end(), is_final) - passes.begin());
+  const auto first_final = std::find_if(passes.begin(), passes.end(), [](const Pass& pass) { return pass.final; });
+  run.end = static_cast<size_t>(first_final - passes.begin());
   // Without memory as well, what a dry run did is taken back.
   std::unique_ptr<Workspace> workspace;
   const absl::Status status = WithinMemory([&]() -> absl::Status {

@@ -93,8 +93,8 @@ absl::Status CheckNeeds(const std::vector<Pass>& passes, std::set<Given> given) 
 }
 
 absl::Status RunPasses(const std::vector<Pass>& passes, Workspace& workspace, const RunOptions& options) {
-  if (options.begin == 0) RETURN_IF_ERROR(CheckNeeds(passes, workspace.given));
-  bool verified = false;  // the model as it was before the pass
+  RETURN_IF_ERROR(CheckNeeds(passes, workspace.given));
+  bool verified = options.begin > 0;  // the model as it was before the pass: those before `begin` ended with that
   workspace.ReportTo(options.progress);
   for (size_t i = options.begin; i < std::min(options.end, passes.size()); ++i) {
     const Pass& pass = passes[i];

@@ -72,8 +72,7 @@ class Trial {
 // Whether the parser maps the recognised operator to a kernel at the opset that may be chosen, and not at that of the model.
 bool WaitsForKernel(const Workspace& workspace, const Node& node) {
   if (node.domain != NameId::kEmpty || !workspace.IsMade(node)) return false;
-  const Value* x = node.input(0);
-  const DataType type = x != nullptr ? workspace.facts().Of(x).type : DataType::kUndefined;
+  const DataType type = workspace.facts().Of(node.input(0)).type;
   const auto has_kernel = [&](int64_t opset) { return workspace.target()->Standard(OpType(node), type, opset).has_value(); };
   return has_kernel(kRaised) && !has_kernel(workspace.model().OpsetVersion());
 }

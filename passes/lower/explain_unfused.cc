@@ -53,8 +53,8 @@ class UnfusedExplainer {
 
   void Run() {
     for (Site& site : workspace_.sites) {
-      TellWhyNotRaised(&site);
       if (site.pending()) Decide(&site);
+      TellWhyNotRaised(&site);
     }
   }
 
@@ -62,7 +62,8 @@ class UnfusedExplainer {
   // A site that waits for a later opset says why that was not chosen.
   void TellWhyNotRaised(Site* site) {
     const std::string& why = workspace_.result.opset_not_raised;
-    const bool waits = site->record.kind == "layer_norm" && site->record.code == "opset-too-low";
+    const std::string& code = site->record.code;
+    const bool waits = code == "opset-not-parsed" || (site->record.kind == "layer_norm" && code == "opset-too-low");
     if (waits && !why.empty()) site->record.because += "; " + why;
   }
 
@@ -104,15 +105,12 @@ class UnfusedExplainer {
   bool TakeStandard(Site* site) {
     if (site->node == nullptr || site->node->domain != NameId::kEmpty) return false;
     LeftReason outside;
-    const Value* x = site->node->input(0);
-    const DataType type = x != nullptr ? workspace_.facts().Of(x).type : DataType::kUndefined;
+    const DataType type = workspace_.facts().Of(site->node->input(0)).type;
     const auto standard = target_.Standard(OpType(*site->node), type, OpsetToWrite(workspace_), &outside);
     if (!standard.has_value()) {
       if (outside.because.empty()) return false;
-      const std::string& why = workspace_.result.opset_not_raised;
-      const bool waits = outside.code == "opset-not-parsed" && !why.empty();
       site->SetState("left");
-      site->Say(outside.code, waits ? fmt::format("{}; {}", outside.because, why) : outside.because, outside.source);
+      site->Say(outside.code, outside.because, outside.source);
       return true;
     }
     if (workspace_.IsMade(*site->node)) {
