@@ -15,6 +15,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
 #include "embedded/ir_data.h"
+#include "ir/add_once.h"
 #include "ir/wire.h"
 #include "proto/schema.pb.h"
 
@@ -141,11 +142,8 @@ void AddRow(std::string_view row, Table* table) {
   if (versions == nullptr) versions = std::make_unique<Versions>();
   versions->rows.emplace_back(since_version, row);
   if (!domain.empty()) return;
-  const auto add = [](auto* to, const auto& one) {
-    if (std::find(to->begin(), to->end(), one) == to->end()) to->push_back(one);
-  };
-  if (anchor) add(&table->anchors, op_type);
-  if (!second.empty()) add(&table->second_names, std::pair(op_type, second));
+  if (anchor) AddOnce(op_type, &table->anchors);
+  if (!second.empty()) AddOnce(std::pair(op_type, second), &table->second_names);
 }
 
 // Never destroyed: schemas are looked up until the process ends.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "ir/add_once.h"
 #include "passes/analyze/amounts.h"
 #include "passes/analyze/host_work.h"
 #include "passes/analyze/memory.h"
@@ -99,8 +100,7 @@ class Measurer {
       if (use.value == nullptr || use.value->producer == nullptr) continue;
       const auto place = place_.find(use.value->producer);
       if (place == place_.end()) continue;
-      auto& inputs = measured->inputs;
-      if (std::find(inputs.begin(), inputs.end(), place->second) == inputs.end()) inputs.push_back(place->second);
+      AddOnce(place->second, &measured->inputs);
     }
     if (const Value* output = node.output(0); output != nullptr) {
       for (const Use& use : LiveUses(*output)) measured->readers += reach_.Needs(*use.user) ? 1 : 0;

@@ -10,6 +10,7 @@
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "ir/add_once.h"
 #include "ir/status_macros.h"
 #include "patterns/cost/evidence.h"
 #include "patterns/operators/inference.h"
@@ -103,7 +104,7 @@ absl::Status Workspace::CheckSkip(const std::string& name) const {
   for (size_t folder = 0; folder < kRuleFolders; ++folder) {
     for (const Rule& rule : rules(static_cast<RuleFolder>(folder)).rules()) {
       if (IsNamed(rule, name)) return absl::OkStatus();
-      if (std::find(kinds.begin(), kinds.end(), rule.kind) == kinds.end()) kinds.push_back(rule.kind);
+      AddOnce(rule.kind, &kinds);
     }
   }
   std::sort(kinds.begin(), kinds.end());

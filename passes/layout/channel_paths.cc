@@ -49,7 +49,7 @@ bool OnlyMoves(const Facts& facts, const Node& node) {
 }
 
 const Use* OnlyUse(const Value& value) {
-  if (CountReaders(value) != 1 || value.is_graph_output) return nullptr;
+  if (!ReadOnce(value)) return nullptr;
   return &*LiveUses(value).begin();
 }
 

@@ -110,7 +110,7 @@ const Node* Computing(const Facts& facts, const Node* node) {
   for (MovementKind kind = KindOf(facts, *node); kind == MovementKind::kKeepsOrder || kind == MovementKind::kPermutes;
        kind = KindOf(facts, *node)) {
     const Value* const moved = node->output();
-    if (moved == nullptr || moved->is_graph_output || CountReaders(*moved) != 1) break;
+    if (moved == nullptr || !ReadOnce(*moved)) break;
     node = (*LiveUses(*moved).begin()).user;
   }
   return node;

@@ -10,6 +10,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "ir/add_once.h"
 #include "ir/attribute.h"
 #include "ir/infer/movement_of.h"
 #include "ir/movement/axis.h"
@@ -308,7 +309,7 @@ class NormStraightener {
         const Node* before = use.value != nullptr ? use.value->producer : nullptr;
         if (before == nullptr || !IsPart(*before)) continue;
         if (!ReducedAxes(workspace_.facts(), *before).empty()) return true;
-        if (std::find(work.begin(), work.end(), before) == work.end()) work.push_back(before);
+        AddOnce(before, &work);
       }
     }
     return false;
@@ -320,8 +321,7 @@ class NormStraightener {
     for (size_t i = 0; i < reached.size() && reached.size() < kMostNodes; ++i) {
       if (reached[i]->output_count != 1 || CountReaders(*reached[i]->output()) > kMostReaders) continue;
       for (const Use& use : LiveUses(*reached[i]->output())) {
-        if (!IsPart(*use.user)) continue;
-        if (std::find(reached.begin(), reached.end(), use.user) == reached.end()) reached.push_back(use.user);
+        if (IsPart(*use.user)) AddOnce(use.user, &reached);
       }
     }
     std::erase_if(reached, [&](const Node* node) {

@@ -6,6 +6,7 @@
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "ir/add_once.h"
 #include "passes/report/place_pattern.h"
 
 namespace ascend_fuse {
@@ -70,9 +71,7 @@ std::vector<std::string> NotesOf(const SiteRecord& site) {
 
 std::vector<std::string> KindsOfSites(const Report& report) {
   std::vector<std::string> kinds = ReportKinds();
-  for (const SiteRecord& site : report.sites) {
-    if (std::find(kinds.begin(), kinds.end(), site.kind) == kinds.end()) kinds.push_back(site.kind);
-  }
+  for (const SiteRecord& site : report.sites) AddOnce(site.kind, &kinds);
   std::erase_if(kinds, [&](const std::string& kind) {
     return std::none_of(report.sites.begin(), report.sites.end(), [&](const SiteRecord& site) { return site.kind == kind; });
   });

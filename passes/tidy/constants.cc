@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/constant_tensor.h"
 #include "passes/core/known_constant.h"
 #include "passes/tidy/kinds.h"
 
@@ -22,8 +23,7 @@ bool IsRoundedByEachRuntime(const Node& node) {
 
 // Whether the elements are given, and not computed.
 bool IsGiven(const Facts& facts, const Value& value) {
-  return value.IsConstant() || value.producer == nullptr || IsOp(*value.producer, "Constant") ||
-         facts.Of(&value).elements == nullptr;
+  return IsWrittenConstant(value) || value.producer == nullptr || facts.Of(&value).elements == nullptr;
 }
 
 // Whether the operator rounds in a way of the runtime. A whole number is exact, unless it was made of a float.

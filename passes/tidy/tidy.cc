@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "ir/add_once.h"
 #include "passes/core/without_promises.h"
 #include "passes/core/workspace.h"
 #include "passes/tidy/element_orders.h"
@@ -199,9 +200,7 @@ class Tidier {
 
 std::vector<std::string_view> TidyWords() {
   std::vector<std::string_view> words = {kAllExact, "twins", "orders"};
-  for (const TidyKind& kind : TidyKinds()) {
-    if (std::find(words.begin(), words.end(), kind.word) == words.end()) words.push_back(kind.word);
-  }
+  for (const TidyKind& kind : TidyKinds()) AddOnce(kind.word, &words);
   return words;
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "ir/add_once.h"
 #include "ir/constant_tensor.h"
 #include "ir/infer/movement_of.h"
 #include "ir/model.h"
@@ -73,7 +74,7 @@ class ChannelFollower {
 
   bool Visit(const Node* node) {
     if (++visited_ > kMostNodesBack) return false;
-    if (std::find(nodes_.begin(), nodes_.end(), node) == nodes_.end()) nodes_.push_back(node);
+    AddOnce(node, &nodes_);
     return true;
   }
 

@@ -11,6 +11,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
 #include "fmt/format.h"
+#include "ir/add_once.h"
 #include "ir/attribute.h"
 #include "ir/constant_tensor.h"
 #include "ir/movement/movement.h"
@@ -30,13 +31,7 @@ void Set(const std::set<double>& values, PossibleValues* result) {
   result->values.assign(values.begin(), values.end());
 }
 
-void Assume(const PossibleValues& from, PossibleValues* to) {
-  for (const std::string& sentence : from.assumptions) {
-    if (std::find(to->assumptions.begin(), to->assumptions.end(), sentence) == to->assumptions.end()) {
-      to->assumptions.push_back(sentence);
-    }
-  }
-}
+void Assume(const PossibleValues& from, PossibleValues* to) { AddEachOnce(from.assumptions, &to->assumptions); }
 
 // Integers wrap around where their type ends.
 bool FitsAll(DataType type, const std::set<double>& values) {

@@ -1,9 +1,9 @@
 #include "patterns/analysis/routing.h"
 
-#include <algorithm>
 #include <string_view>
 #include <vector>
 
+#include "ir/add_once.h"
 #include "ir/infer/movement_of.h"
 
 namespace ascend_fuse {
@@ -19,7 +19,7 @@ class Worklist {
   explicit Worklist(size_t most) : most_(most) {}
   void Add(const Value* value) {
     if (value == nullptr || values_.size() == most_) return;
-    if (std::find(values_.begin(), values_.end(), value) == values_.end()) values_.push_back(value);
+    AddOnce(value, &values_);
   }
   const Value* Next() { return next_ < values_.size() ? values_[next_++] : nullptr; }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "ir/add_once.h"
 #include "ir/constant_tensor.h"
 #include "ir/infer/movement_of.h"
 #include "ir/schema.h"
@@ -376,9 +377,7 @@ class ScoreReader {
     return No(fmt::format("no softmax is near {}", ValueName(*view.value)));
   }
 
-  void Reach(const Node* node) {
-    if (std::find(reached_->begin(), reached_->end(), node) == reached_->end()) reached_->push_back(node);
-  }
+  void Reach(const Node* node) { AddOnce(node, reached_); }
 
   // view->value is a factor of the product with the value: back over one node.
   absl::Status WeightStep(AxisView* view, ScorePath* path) {

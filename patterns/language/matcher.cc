@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fmt/format.h"
+#include "ir/add_once.h"
 #include "ir/schema.h"
 #include "patterns/functions/functions.h"
 #include "patterns/language/may_match.h"
@@ -118,9 +119,7 @@ struct DepthGuard {
 
 std::vector<const Node*> EachOnce(const std::vector<const Node*>& nodes) {
   std::vector<const Node*> once;
-  for (const Node* node : nodes) {
-    if (std::find(once.begin(), once.end(), node) == once.end()) once.push_back(node);
-  }
+  AddEachOnce(nodes, &once);
   return once;
 }
 

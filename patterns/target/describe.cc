@@ -5,6 +5,7 @@
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "ir/add_once.h"
 #include "patterns/target/target_impl.h"
 #include "proto/contract.pb.h"
 
@@ -128,8 +129,7 @@ std::string Target::Describe() const {
   std::map<std::string, std::vector<std::string>> effects;  // by effect: operators
   for (const std::string& op : impl_->unsupported.Operators()) {
     for (const proto::UnsupportedForm* row : impl_->unsupported.RowsOf(op)) {
-      std::vector<std::string>& ops = effects[EffectText(row->effect())];
-      if (std::find(ops.begin(), ops.end(), op) == ops.end()) ops.push_back(op);
+      AddOnce(op, &effects[EffectText(row->effect())]);
     }
   }
   for (const auto& [effect, ops] : effects) text += fmt::format("  {}: {}\n", effect, fmt::join(ops, ", "));

@@ -136,7 +136,7 @@ class Judge {
   std::string HowToBind(const std::vector<Dim>& dims) const;
   // The same for dims that must be equal: two names may be said to be one.
   std::string HowToEqual(const std::vector<Dim>& dims) const;
-  void Assume(std::string sentence);
+  void Assume(const std::string& sentence);
   bool CheckLimit(const CompiledLimit& limit, Refusal* refusal);
   // With one symbol the bound is said of the symbol itself: "`batch` is at most 31".
   std::string BoundText(const Quantity& of, const Quantity& bound, const char* word, const std::string& label) const;

@@ -7,6 +7,7 @@
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "ir/add_once.h"
 #include "patterns/target/judge.h"
 #include "proto/contract.pb.h"
 
@@ -128,8 +129,7 @@ std::string Judge::HowToBind(const std::vector<Dim>& dims) const {
       unknown = true;
       continue;
     }
-    const std::string flag = fmt::format("--dim {}=N", text);
-    if (std::find(flags.begin(), flags.end(), flag) == flags.end()) flags.push_back(flag);
+    AddOnce(fmt::format("--dim {}=N", text), &flags);
   }
   if (!flags.empty()) return fmt::format("bind it with {}", fmt::join(flags, " "));
   return unknown ? "bind the model's symbolic dims with --dim NAME=N" : "declare the shape in the model";
@@ -145,11 +145,7 @@ std::string Judge::HowToEqual(const std::vector<Dim>& dims) const {
   return fmt::format("{}, or say that they are the same with --dim {}={}", flags, one, other);
 }
 
-void Judge::Assume(std::string sentence) {
-  if (std::find(assumptions_->begin(), assumptions_->end(), sentence) == assumptions_->end()) {
-    assumptions_->push_back(std::move(sentence));
-  }
-}
+void Judge::Assume(const std::string& sentence) { AddOnce(sentence, assumptions_); }
 
 bool Judge::CheckLimit(const CompiledLimit& limit, Refusal* refusal) {
   const Quantity of = Value(limit.of);

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "ir/add_once.h"
 #include "ir/data_type.h"
 #include "ir/status_macros.h"
 #include "patterns/target/judge.h"
@@ -217,8 +218,7 @@ std::string Target::Impl::TypeRefusal(const Call& call, const CompiledNode& node
       name = operand.name;
       fits = fits || operand.types.empty();
       for (const DataType type : operand.types) {
-        const std::string word(DataTypeName(type));
-        if (std::find(wanted.begin(), wanted.end(), word) == wanted.end()) wanted.push_back(word);
+        AddOnce(std::string(DataTypeName(type)), &wanted);
         for (const auto& other : mode->view()) fits = fits || Viewed(call.inputs[i].type, other) == type;
       }
     }
