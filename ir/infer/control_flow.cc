@@ -14,6 +14,7 @@ namespace {
 // is true of both, and the other way round.
 Dim InEither(NodeContext& c, absl::Span<const Graph* const> bodies, Dim a, Dim b) {
   if (c.dims().Equal(a, b)) return a;
+  c.facts().NoteApart(a, b);
   if (bodies.size() != 2) return Dim();
   for (const auto& [body, dim] : {std::pair(bodies[0], b), std::pair(bodies[1], a)}) {
     const InPlace place(*body, &c.facts());

@@ -707,14 +707,14 @@ Facts Infer(const Model& model, const InferOptions& options) {
   for (int pass = 0; pass < kMaxPasses; ++pass) {
     const uint64_t version = facts.dims().version();
     facts.ForgetContradictions(0);
-    facts.StartLoops();
+    facts.StartPass();
     if (facts.calls() != nullptr) facts.calls()->StartPass();
     infer::InferGraph(model.graph(), &facts);
     const bool numbers = facts.ResolveDims(model);
     if (facts.dims().version() == version) break;  // nothing was learned that an earlier node could use
     if (facts.calls() != nullptr && facts.calls()->exhausted()) break;
     // Worth another pass only if a number was learned, or something is unknown that unification might have made known.
-    if (!numbers && (facts.AllKnown() || !IsVague(model, facts))) break;
+    if (!numbers && !facts.HaveMet() && (facts.AllKnown() || !IsVague(model, facts))) break;
     unified = facts.UnifiedFacts();
   }
   facts.MarkUnified(unified);

@@ -2,6 +2,7 @@
 // integer, bool and float tensors. Facts live beside the graph; the graph is not changed to be understood.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -174,8 +175,18 @@ class Facts {
   // Bodies of loops are inferred again while it is not settled what every turn keeps. Loops in loops multiply that, so
   // it is bounded: false when this pass has looked at too many nodes of bodies already.
   static constexpr int64_t kMaxLoopNodes = 300'000;
-  void StartLoops() { loop_nodes_ = 0; }
+  void StartPass() {
+    loop_nodes_ = 0;
+    apart_.clear();
+  }
   bool CountLoop(size_t nodes) { return (loop_nodes_ += static_cast<int64_t>(nodes)) <= kMaxLoopNodes; }
+  // Two dims that a node would have made one, had they been known to be equal; whether some of this pass are by now.
+  void NoteApart(Dim a, Dim b) {
+    if (a.known() && b.known()) apart_.emplace_back(a, b);
+  }
+  bool HaveMet() const {
+    return std::any_of(apart_.begin(), apart_.end(), [this](const auto& pair) { return dims_.Equal(pair.first, pair.second); });
+  }
   // DimTable::Mark at the first visit to the body of that scope: what is older comes from outside.
   uint64_t MarkOf(uint64_t scope) { return marks_.try_emplace(scope, dims_.Mark()).first->second; }
 
@@ -197,6 +208,7 @@ class Facts {
   std::vector<Contradiction> contradictions_;
   size_t stored_elements_ = 0;
   int64_t loop_nodes_ = 0;
+  std::vector<std::pair<Dim, Dim>> apart_;
   absl::flat_hash_map<uint64_t, uint64_t> marks_;  // by scope
   const OperatorInference* operators_ = nullptr;
   std::shared_ptr<infer::Calls> calls_;  // nullptr without local functions

@@ -164,6 +164,19 @@ TEST(ControlFlowTest, BranchesThatComputeOneDimEach) {
   EXPECT_EQ(m.Elements("n"), "b, s, ?");
 }
 
+TEST(ControlFlowTest, WhatIsLearnedLaterJoinsWhatBranchesGive) {
+  // The name that the file has for the result says nothing of n; that k is 1 or n is learned from a node after it.
+  const Inferred m(R"(g (bool c, float[n] x, float[k] y, float[n, 4] w) => (float[u] z, contracted) {
+    z = If (c) <
+      then_branch = g1 () => (a) { a = Add (x, y) },
+      else_branch = g2 () => (e) { e = Relu (x) }
+    >
+    t = Add (x, y)
+    contracted = MatMul (t, w)
+  })");
+  EXPECT_EQ(m["z"], m["x"]);
+}
+
 TEST(ControlFlowTest, ConstantConditionsTakeTheirBranch) {
   const Inferred m(R"(g (float[n, 4] x) => (z) {
     c = Constant <value = bool {0}> ()
