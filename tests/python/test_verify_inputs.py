@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -40,6 +41,23 @@ def test_dims_of_minus_one_are_unknown(tmp_path: Path) -> None:
         }""" % ", ".join(["0.5"] * 768), unknown_dims=True)
     said = run_ok("verify", model, model).out
     assert "x: pixels" in said and "float32[2, 4, 15, 23]" in said
+
+
+def test_the_original_is_named_where_it_cannot_run_and_the_other_cannot_be_loaded(tmp_path: Path) -> None:
+    """A broken export may be loaded as long as nothing is known of its shapes; what was made of it knows them."""
+    broken = written(tmp_path / "broken.onnx", """
+        broken (float[batch, 4] x) => (float[a, b] y) <int64[1] one = {1}, int64[2] two = {2, 3}> {
+          sizes = Mul (two, one)
+          y = Reshape (x, sizes)
+        }""")
+    refused = written(tmp_path / "refused.onnx", """
+        refused (float[batch, 4] x) => (float[a, b] y) <float[3] k = {1.0, 2.0, 3.0}> { y = Add (x, k) }""")
+    adds = written(tmp_path / "adds.onnx", "adds (float[batch, 4] x) => (float[a, b] y) { y = Add (x, x) }")
+    done = run("verify", broken, refused)
+    assert done.code == 1 and "the original model refused every binding, so nothing can be compared" in done.err
+    assert done.err.count("Input shape") == 1 and re.search(r"; and \d more$", done.err.strip())
+    done = run("verify", adds, refused)
+    assert done.code == 1 and "ONNX Runtime cannot load the expanded model" in done.err
 
 
 def killed_python(folder: Path, unless: str) -> Path:

@@ -63,6 +63,9 @@ _NO_KEY = "no allowed key"
 # Set by the program where ONNX Runtime ended a first run of this module: inputs are tried in a process of their own.
 ELSEWHERE_FIRST = "ASCEND_FUSE_ELSEWHERE_FIRST"
 
+# How a note begins that says what ONNX Runtime did not run.
+REFUSES = "the original model refuses"
+
 # Operators that may give another result in every run; Dropout where it trains.
 RANDOM = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial", "Dropout"}
 
@@ -160,6 +163,10 @@ def verify_models(
             expanded_session = open_session(expanded_path, "the expanded model")
         except (RefusedByAtc, CannotLoad) as error:
             if as_atc is None:
+                runs = [_run_original(session, original_path, entry, binding, original if may_adjust else None, dims, result)
+                        for binding in bindings]
+                if all(expected is None for _, _, expected in runs):
+                    raise _refuses_all(entry, result) from None
                 raise
             result.comparisons.append(Comparison("(model)", "ATC", because=first_line(error)))
             return result
@@ -193,12 +200,17 @@ def verify_models(
             result.comparisons.append(comparison)
     _say_if_codes(original, result)
     if not result.comparisons:
-        example = json.dumps([dict.fromkeys(guess_inputs.symbols(entry), 1)])
-        raise VerifyError(
-            "the original model refused every binding; give sizes that it takes with"
-            f" --bindings '{example}': " + "; ".join(result.notes)
-        )
+        raise _refuses_all(entry, result)
     return result
+
+
+def _refuses_all(entry, result: Result) -> VerifyError:
+    example = json.dumps([dict.fromkeys(guess_inputs.symbols(entry), 1)])
+    refusals = [note for note in result.notes if note.startswith(REFUSES)]
+    others = [note for note in result.notes if not note.startswith(REFUSES)]
+    more = [f"and {len(refusals) - 1} more"] if len(refusals) > 1 else []
+    return VerifyError("the original model refused every binding, so nothing can be compared; give sizes that it takes with"
+                       f" --bindings '{example}': " + "; ".join([*others, *refusals[:1], *more]))
 
 
 def _signature(values) -> list[tuple[str, int, list[str]]]:
@@ -256,7 +268,7 @@ def _run_original(session, path, entry, binding, model, dims, result: Result):
                 f"the original refused binding {binding['name']}; {candidate['name']} was used"
             )
         return candidate, feeds, outputs
-    sentence = f"the original model refuses binding {binding.get('name', '')}: {first_line(first_error)}"
+    sentence = f"{REFUSES} binding {binding.get('name', '')}: {first_line(first_error)}"
     if model is None:
         raise VerifyError(sentence)
     result.notes.append(sentence)
