@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -158,7 +159,19 @@ void Workspace::InferModel() {
   inferred_ = true;
 }
 
-void Workspace::InferModelAgain() { InferModelAgain(options_.infer); }
+void Workspace::InferModelAgain() {
+  const KnownDims before = KnownDimsOf(*model_, facts_);
+  const auto infer = [&] {
+    InferOptions told = options_.infer;
+    told.learned_dims.insert(told.learned_dims.end(), kept_dims_.begin(), kept_dims_.end());
+    InferModelAgain(told);
+  };
+  infer();
+  std::vector<LearnedDim> lost = LearnedSince(KnownDimsOf(*model_, facts_), before);
+  if (lost.empty()) return;
+  std::move(lost.begin(), lost.end(), std::back_inserter(kept_dims_));
+  infer();
+}
 
 void Workspace::InferModelAgain(const InferOptions& told) {
   const std::vector<Contradiction> of_the_model = facts_.contradictions();

@@ -84,7 +84,7 @@ class Workspace {
   const ValueNumbering& numbering() const { return *numbering_; }
   void InferModel();  // all facts anew
   // The same of a graph that was rewritten, or of what is told of its dims: contradictions stay those of the model as it was
-  // read.
+  // read, and names of input dims stand for what they stood for, also where the node that said so is gone.
   void InferModelAgain();
   void InferModelAgain(const InferOptions& told);
   // What would be inferred of the graph as it is now.
@@ -173,6 +173,7 @@ class Workspace {
   uint32_t made_from_ = UINT32_MAX;
   Facts facts_;
   bool inferred_ = false;
+  std::vector<LearnedDim> kept_dims_;  // what nodes that are gone said of input dims
   std::unique_ptr<ValueNumbering> numbering_;
   std::unique_ptr<MaskForms> masks_;
   std::unique_ptr<AttentionMemo> attention_;
