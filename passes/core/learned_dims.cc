@@ -36,4 +36,15 @@ std::vector<LearnedDim> LearnedSince(const KnownDims& before, const KnownDims& n
   return learned;
 }
 
+Facts InferKeeping(const Model& model, Facts& facts, InferOptions told, std::vector<LearnedDim>* kept) {
+  const KnownDims before = KnownDimsOf(model, facts);
+  told.learned_dims.insert(told.learned_dims.end(), kept->begin(), kept->end());
+  Facts again = Infer(model, told);
+  const std::vector<LearnedDim> lost = LearnedSince(KnownDimsOf(model, again), before);
+  if (lost.empty()) return again;
+  kept->insert(kept->end(), lost.begin(), lost.end());
+  told.learned_dims.insert(told.learned_dims.end(), lost.begin(), lost.end());
+  return Infer(model, told);
+}
+
 }  // namespace ascend_fuse

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -160,22 +159,14 @@ void Workspace::InferModel() {
 }
 
 void Workspace::InferModelAgain() {
-  const KnownDims before = KnownDimsOf(*model_, facts_);
-  const auto infer = [&] {
-    InferOptions told = options_.infer;
-    told.learned_dims.insert(told.learned_dims.end(), kept_dims_.begin(), kept_dims_.end());
-    InferModelAgain(told);
-  };
-  infer();
-  std::vector<LearnedDim> lost = LearnedSince(KnownDimsOf(*model_, facts_), before);
-  if (lost.empty()) return;
-  std::move(lost.begin(), lost.end(), std::back_inserter(kept_dims_));
-  infer();
+  TakeFacts(InferKeeping(*model_, facts_, WithDeclaredOperators(options_.infer), &kept_dims_));
 }
 
-void Workspace::InferModelAgain(const InferOptions& told) {
+void Workspace::InferModelAgain(const InferOptions& told) { TakeFacts(Infer(*model_, WithDeclaredOperators(told))); }
+
+void Workspace::TakeFacts(Facts facts) {
   const std::vector<Contradiction> of_the_model = facts_.contradictions();
-  facts_ = Infer(*model_, WithDeclaredOperators(told));
+  facts_ = std::move(facts);
   inferred_ = true;
   facts_.ForgetContradictions(0);
   for (const Contradiction& contradiction : of_the_model) facts_.AddContradiction(contradiction);

@@ -173,6 +173,7 @@ class Workspace {
   uint32_t made_from_ = UINT32_MAX;
   Facts facts_;
   bool inferred_ = false;
+  void TakeFacts(Facts facts);
   std::vector<LearnedDim> kept_dims_;  // what nodes that are gone said of input dims
   std::unique_ptr<ValueNumbering> numbering_;
   std::unique_ptr<MaskForms> masks_;
