@@ -163,10 +163,15 @@ void RowWriter::WriteWay(Way* way) {
     plan.name = fmt::format("{}_copy", ValueName(*way->end));
     plan.inputs = {term->value};
   }
-  // Its dims stay those that are known of it: what is written may have others of their names.
+  // Its dims stay those that are known of it. What is written may have others of their names, which are one dim each.
   Facts& facts = workspace_.facts();
   const Fact known = facts.Of(way->end);
   workspace_.Refresh(workspace_.rewriter().ReplaceValue(way->end, plan));
+  const Fact written = facts.Of(way->end);
+  const InPlace place(*way->end->graph, &facts);
+  for (size_t i = 0; i < std::min(known.shape.size(), written.shape.size()); ++i) {
+    if (known.shape[i].known() && written.shape[i].known()) facts.dims().Unify(known.shape[i], written.shape[i]);
+  }
   facts.Set(way->end, known);
 }
 
