@@ -208,7 +208,7 @@ class Facts {
   std::vector<Contradiction> contradictions_;
   size_t stored_elements_ = 0;
   int64_t loop_nodes_ = 0;
-  std::vector<std::pair<Dim, Dim>> apart_;
+  std::vector<std::pair<Dim, Dim>> apart_;         // NoteApart of this pass
   absl::flat_hash_map<uint64_t, uint64_t> marks_;  // by scope
   const OperatorInference* operators_ = nullptr;
   std::shared_ptr<infer::Calls> calls_;  // nullptr without local functions

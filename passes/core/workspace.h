@@ -161,6 +161,7 @@ class Workspace {
   absl::Status CheckSkip(const std::string& name) const;
   absl::Status CheckPrefer(const std::string& name) const;
   absl::Status Tell() const;
+  void TakeFacts(Facts facts);  // contradictions stay those of the model as it was read
 
   Model* model_;
   const Target* target_;
@@ -173,7 +174,6 @@ class Workspace {
   uint32_t made_from_ = UINT32_MAX;
   Facts facts_;
   bool inferred_ = false;
-  void TakeFacts(Facts facts);
   std::vector<LearnedDim> kept_dims_;  // what nodes that are gone said of input dims
   std::unique_ptr<ValueNumbering> numbering_;
   std::unique_ptr<MaskForms> masks_;

@@ -163,11 +163,11 @@ def verify_models(
             expanded_session = open_session(expanded_path, "the expanded model")
         except (RefusedByAtc, CannotLoad) as error:
             if as_atc is None:
-                runs = [_run_original(session, original_path, entry, binding, original if may_adjust else None, dims, result)
-                        for binding in bindings]
-                if all(expected is None for _, _, expected in runs):
-                    raise _refuses_all(entry, result) from None
-                raise
+                runs = (_run_original(session, original_path, entry, binding, original if may_adjust else None, dims, result)
+                        for binding in bindings)
+                if any(expected is not None for _, _, expected in runs):
+                    raise
+                raise _refuses_all(entry, result) from None
             result.comparisons.append(Comparison("(model)", "ATC", because=first_line(error)))
             return result
         inlined_path = files.enter_context(Inlined(original_path, original, tool, result, regions))
