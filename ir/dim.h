@@ -50,8 +50,12 @@ class DimTable {
   DimTable(DimTable&&) noexcept;
   DimTable& operator=(DimTable&&) noexcept;
 
-  Dim Symbol(std::string_view name);       // the same name gives the same symbol
-  Dim FreshSymbol(std::string_view hint);  // a symbol nobody has yet, named hint, hint'1, hint'2 ...
+  Dim Symbol(std::string_view name);  // the same name gives the same symbol
+  // A symbol nobody has yet, named hint, hint'1, hint'2 ... Where Symbol is asked for that name later, this one gets another.
+  // is_input: of a dim of an input, which --dim can say.
+  Dim FreshSymbol(std::string_view hint, bool is_input = false);
+  // The symbol of that name, whoever made it; unknown if there is none.
+  Dim Find(std::string_view name) const;
   // Parses a dim_param: a name, or an expression such as "s15 + s70", "2*s3 - 1", "floor(s1/2)",
   // "Max(1, s2)". Text that is not an expression becomes one symbol of that name.
   Dim Parse(std::string_view text);
@@ -92,6 +96,8 @@ class DimTable {
   bool NamesFewer(Dim few, Dim many) const;
   // True if a symbol that FreshSymbol made occurs in it.
   bool MentionsFresh(Dim dim) const;
+  // Whether --dim can say what the symbol of that name is: a declared name, or a dim of an input under its first name.
+  bool CanBeTold(std::string_view name) const;
   // True if FreshSymbol made any symbol.
   bool HasFresh() const;
   // What holds only where a body of If, Loop or Scan runs must not be believed outside. In a scope other than 0, Unify

@@ -12,9 +12,27 @@ DimTable::~DimTable() = default;
 DimTable::DimTable(DimTable&&) noexcept = default;
 DimTable& DimTable::operator=(DimTable&&) noexcept = default;
 
+std::string DimTable::Impl::UnusedName(const std::string& hint) {
+  uint32_t& suffix = fresh_suffixes[hint];
+  std::string name;
+  do {
+    name = hint + "'" + std::to_string(++suffix);
+  } while (symbols.contains(name));
+  return name;
+}
+
 Dim DimTable::Symbol(std::string_view name) {
-  auto found = impl_->symbols.find(name);
-  if (found != impl_->symbols.end()) return impl_->OfAtom(found->second);
+  const auto found = impl_->symbols.find(name);
+  if (found != impl_->symbols.end()) {
+    const uint32_t id = found->second;
+    if (!impl_->atoms[id].fresh) return impl_->OfAtom(id);
+    // Somebody else's: another dim.
+    impl_->symbols.erase(found);
+    const std::string other = impl_->UnusedName(std::string(name));
+    impl_->atoms[id].name = impl_->names.Copy(other);
+    impl_->atoms[id].can_be_told = false;
+    impl_->symbols.emplace(impl_->atoms[id].name, id);
+  }
   Impl::Atom atom;
   atom.name = impl_->names.Copy(name);
   const uint32_t id = static_cast<uint32_t>(impl_->atoms.size());
@@ -23,21 +41,25 @@ Dim DimTable::Symbol(std::string_view name) {
   return impl_->OfAtom(id);
 }
 
-Dim DimTable::FreshSymbol(std::string_view hint) {
+Dim DimTable::FreshSymbol(std::string_view hint, bool is_input) {
   std::string name(hint.empty() ? std::string_view("dim") : hint);
-  uint32_t& suffix = impl_->fresh_suffixes[name];
-  if (suffix > 0 || impl_->symbols.contains(name)) {
-    std::string candidate;
-    do {
-      candidate = name + "'" + std::to_string(++suffix);
-    } while (impl_->symbols.contains(candidate));
-    name = std::move(candidate);
-  }
+  if (impl_->fresh_suffixes[name] > 0 || impl_->symbols.contains(name)) name = impl_->UnusedName(name);
   const Dim dim = Symbol(name);
   impl_->atoms.back().fresh = true;
+  impl_->atoms.back().can_be_told = is_input && impl_->atoms.back().name == hint;
   impl_->atoms.back().scope = impl_->scope;
   impl_->has_fresh = true;
   return dim;
+}
+
+Dim DimTable::Find(std::string_view name) const {
+  const auto found = impl_->symbols.find(name);
+  return found == impl_->symbols.end() ? Dim() : impl_->OfAtom(found->second);
+}
+
+bool DimTable::CanBeTold(std::string_view name) const {
+  const auto found = impl_->symbols.find(name);
+  return found == impl_->symbols.end() || impl_->atoms[found->second].can_be_told;
 }
 
 bool DimTable::HasFresh() const { return impl_->has_fresh; }

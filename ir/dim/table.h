@@ -46,6 +46,7 @@ struct DimTable::Impl {
   struct Atom {
     AtomKind kind = AtomKind::kSymbol;
     bool fresh = false;
+    bool can_be_told = true;  // of a symbol
     bool resolving = false;
     uint8_t nesting = 0;
     // The body that made it up: nobody else knows it, so what that body proves of it harms nobody. 0 for
@@ -85,6 +86,9 @@ struct DimTable::Impl {
   uint64_t work = 0;
   size_t stored_terms = 0;
   int depth = 0;  // of ResolveAtom
+
+  // hint'1, hint'2 ...: the first that no symbol has.
+  std::string UnusedName(const std::string& hint);
 
   // --- Building expressions: arithmetic.cc. Operands of the operations are resolved.
 

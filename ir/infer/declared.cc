@@ -2,6 +2,7 @@
 // for every value, and libprotobuf would build an object for each.
 #include <algorithm>
 
+#include "fmt/format.h"
 #include "ir/infer/context.h"
 #include "ir/wire.h"
 #include "proto/onnx.pb.h"
@@ -132,6 +133,29 @@ std::vector<std::string> DeclaredSymbols(const Value& value) {
     for (const std::string_view name : facts.dims().Symbols(dim)) {
       if (std::find(names.begin(), names.end(), name) == names.end()) names.emplace_back(name);
     }
+  }
+  return names;
+}
+
+std::string NameOfUnnamed(const Value& value, size_t axis) {
+  // Reads as one name inside an expression.
+  std::string name;
+  for (char c : ValueName(value)) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    if (plain || !name.empty()) name.push_back(plain ? c : '.');
+  }
+  const bool letter_first = !name.empty() && (name[0] < '0' || name[0] > '9');
+  return fmt::format("{}{}_d{}", letter_first ? "" : "v", name, axis);
+}
+
+std::vector<std::string> NamesOfDims(const Value& input) {
+  std::vector<std::string> names = DeclaredSymbols(input);
+  Facts facts;
+  const Fact declared = infer::DeclaredFact(input, &facts);
+  for (size_t i = 0; i < declared.shape.size(); ++i) {
+    std::string name = NameOfUnnamed(input, i);
+    const bool is_new = std::find(names.begin(), names.end(), name) == names.end();
+    if (!declared.shape[i].known() && is_new) names.push_back(std::move(name));
   }
   return names;
 }

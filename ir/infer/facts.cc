@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
 #include "ir/infer/call.h"
 #include "ir/infer/context.h"
@@ -195,14 +196,7 @@ std::string DescribeInputs(const Node& node, const Facts& facts) {
 namespace infer {
 
 Dim FreshDim(const Value& value, size_t axis, Facts* facts) {
-  // A name that reads as one name inside an expression.
-  std::string name;
-  for (char c : ValueName(value)) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-    if (plain || !name.empty()) name.push_back(plain ? c : '.');
-  }
-  const bool letter_first = !name.empty() && (name[0] < '0' || name[0] > '9');
-  return facts->dims().FreshSymbol(fmt::format("{}{}_d{}", letter_first ? "" : "v", name, axis));
+  return facts->dims().FreshSymbol(NameOfUnnamed(value, axis), value.is_graph_input);
 }
 
 namespace {
@@ -324,7 +318,8 @@ void Store(const Value& value, Fact computed, const Node* by, Facts* facts) {
         } else if (earlier.has_rank && earlier.shape.size() == shape.size() && earlier.shape[i].known()) {
           shape[i] = earlier.shape[i];
         } else {
-          shape[i] = FreshDim(value, i, facts);
+          const Dim told = facts->ToldDim(value, i);
+          shape[i] = told.known() ? told : FreshDim(value, i, facts);
         }
         continue;
       }
@@ -673,6 +668,33 @@ void Bind(const std::string& symbol, const DimRange& range, DimTable* dims) {
   dims->Unify(dims->Symbol(symbol), dims->Mul(Dim::Of(range.step), dims->Symbol(times)));
 }
 
+// Of dims without a name those that the options call by one, unless an input declares a dim of that name.
+void TellUnnamed(const Model& model, const InferOptions& options, Facts* facts) {
+  absl::flat_hash_set<std::string> names;
+  for (const auto& [symbol, range] : options.dims) names.insert(symbol);
+  for (const auto& [symbol, other] : options.equal_dims) names.insert({symbol, other});
+  for (const LearnedDim& learned : options.learned_dims) names.insert({learned.name, learned.other});
+  if (names.empty()) return;
+  for (const Value* input : model.graph().inputs()) {
+    for (const std::string& symbol : DeclaredSymbols(*input)) names.erase(symbol);
+  }
+  for (const Value* input : model.graph().inputs()) {
+    for (const std::string& name : NamesOfDims(*input)) {
+      if (names.erase(name) > 0) facts->TellDim(name, facts->dims().Symbol(name));
+    }
+    facts->TellDims(*input);
+  }
+  if (names.empty() || model.graphs().size() == 1) return;
+  // Not of an input: of a name that something declares it must be another.
+  for (const std::string& name : names) facts->TellDim(name, facts->dims().FreshSymbol(name));
+  for (const Node* node : model.graph().nodes()) {
+    if (node->dead || node->subgraph_count == 0) continue;
+    for (const Value* output : node->outputs()) {
+      if (output != nullptr) facts->TellDims(*output);
+    }
+  }
+}
+
 // Whether a shape of the main graph is unknown, or names a dim that no symbol of the model is.
 bool IsVague(const Model& model, const Facts& facts) {
   const auto vague = [&](const Value* value) {
@@ -693,13 +715,17 @@ Facts Infer(const Model& model, const InferOptions& options) {
   Facts facts;
   facts.SetOperators(options.operators);
   if (model.graphs().empty()) return facts;
+  TellUnnamed(model, options, &facts);
   for (const auto& [symbol, range] : options.dims) Bind(symbol, range, &facts.dims());
   for (const auto& [symbol, other] : options.equal_dims) {
     facts.dims().Unify(facts.dims().Symbol(symbol), facts.dims().Symbol(other));
   }
+  const auto named = [&](const std::string& name) {
+    const Dim known = facts.dims().Find(name);
+    return known.known() ? known : facts.dims().Symbol(name);
+  };
   for (const LearnedDim& learned : options.learned_dims) {
-    const Dim is = learned.number.has_value() ? Dim::Of(*learned.number) : facts.dims().Symbol(learned.other);
-    facts.dims().Unify(facts.dims().Symbol(learned.name), is);
+    facts.dims().Unify(named(learned.name), learned.number.has_value() ? Dim::Of(*learned.number) : named(learned.other));
   }
   if (!model.functions().empty()) facts.SetCalls(std::make_shared<infer::Calls>(model));
   std::vector<bool> unified;  // whose dims were found to be others, which a later pass computes as they are

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/types/span.h"
 #include "ir/dim.h"
 #include "ir/model.h"
@@ -86,7 +87,8 @@ struct DimRange {
   friend bool operator==(const DimRange&, const DimRange&) = default;
 };
 
-// What an earlier run over the same model learned of a name: its number, or another name of the same dim.
+// What an earlier run over the same model learned of a name: its number, or another name of the same dim. Dims without a name are
+// called NameOfUnnamed.
 struct LearnedDim {
   std::string name;
   std::optional<int64_t> number;
@@ -103,6 +105,9 @@ struct InferOptions {
   // Asked for operators that are not in the tables of ir/infer; must outlive the facts. Local functions go before it.
   const OperatorInference* operators = nullptr;
 };
+
+// What a dim of a value is called that has no name: x_d0 for the first one of x.
+std::string NameOfUnnamed(const Value& value, size_t axis);
 
 class Facts {
  public:
@@ -187,6 +192,15 @@ class Facts {
   bool HaveMet() const {
     return std::any_of(apart_.begin(), apart_.end(), [this](const auto& pair) { return dims_.Equal(pair.first, pair.second); });
   }
+  // What InferOptions say of a dim that has no name, of an input or of what an If, Loop or Scan gives: they call it
+  // NameOfUnnamed. Unknown for all others.
+  Dim ToldDim(const Value& value, size_t axis) const {
+    if (!told_values_.contains(&value)) return Dim();
+    const auto told = told_dims_.find(NameOfUnnamed(value, axis));
+    return told == told_dims_.end() ? Dim() : told->second;
+  }
+  void TellDims(const Value& value) { told_values_.insert(&value); }
+  void TellDim(const std::string& name, Dim dim) { told_dims_[name] = dim; }
   // DimTable::Mark at the first visit to the body of that scope: what is older comes from outside.
   uint64_t MarkOf(uint64_t scope) { return marks_.try_emplace(scope, dims_.Mark()).first->second; }
 
@@ -210,6 +224,8 @@ class Facts {
   int64_t loop_nodes_ = 0;
   std::vector<std::pair<Dim, Dim>> apart_;         // NoteApart of this pass
   absl::flat_hash_map<uint64_t, uint64_t> marks_;  // by scope
+  absl::flat_hash_map<std::string, Dim> told_dims_;
+  absl::flat_hash_set<const Value*> told_values_;
   const OperatorInference* operators_ = nullptr;
   std::shared_ptr<infer::Calls> calls_;  // nullptr without local functions
 };
@@ -232,8 +248,11 @@ class InPlace {
 // operator gives unknown facts, a wrong declaration gives a Contradiction.
 Facts Infer(const Model& model, const InferOptions& options = {});
 
-// The names that --dim can bind in a value: the symbols in its declared shape, each once.
+// The symbols in the declared shape of a value, each once.
 std::vector<std::string> DeclaredSymbols(const Value& value);
+
+// The names that --dim and --fix know of an input: its symbols, and of its dims without one NameOfUnnamed.
+std::vector<std::string> NamesOfDims(const Value& input);
 
 // Facts of the outputs of one node made by a Rewriter, from the facts of its inputs, with the operators that the facts
 // were inferred with.

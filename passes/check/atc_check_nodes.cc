@@ -106,6 +106,7 @@ std::vector<FindingRecord> FindInNodes(const Model& model, Facts& facts, const T
     findings.push_back(std::move(finding));
   };
   for (const auto& graph : model.graphs()) {
+    const InPlace place(*graph, &facts);
     for (const Node* node : graph->nodes()) {
       if (node->dead) continue;
       if (functions.contains({node->domain, node->op_type})) {

@@ -145,7 +145,7 @@ std::vector<WarningRecord> CheckCalls(const Model& model, int64_t calls_kept, ab
 
 InputSymbols::InputSymbols(const Model& model) {
   for (const Value* value : model.graph().inputs()) {
-    for (std::string& name : DeclaredSymbols(*value)) names_.insert(std::move(name));
+    for (std::string& name : NamesOfDims(*value)) names_.insert(std::move(name));
   }
 }
 
@@ -175,8 +175,8 @@ std::vector<WarningRecord> CheckEmptyDims(const Model& model, Facts& facts, cons
   for (const auto& [name, range] : options.dims) met.insert(name);
   std::vector<WarningRecord> warnings;
   for (const Value* value : model.graph().inputs()) {
-    for (const std::string& name : DeclaredSymbols(*value)) {
-      if (!met.insert(name).second || !facts.dims().Resolve(facts.dims().Symbol(name)).is(0)) continue;
+    for (const std::string& name : NamesOfDims(*value)) {
+      if (!met.insert(name).second || !facts.dims().Resolve(facts.dims().Find(name)).is(0)) continue;
       warnings.push_back(
           {"dim-only-zero",
            fmt::format(

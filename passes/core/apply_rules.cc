@@ -117,6 +117,7 @@ class Driver {
 
   absl::Status Apply(const Rule& rule, const Node* node, Failure* failure, bool* applied) {
     if (steps_.looks_at && !steps_.looks_at(rule, node)) return absl::OkStatus();
+    const InPlace place(*node->graph, &workspace_.facts());
     const std::optional<Match> match = matcher_.Run(rule, node->output(0), failure);
     if (!match.has_value()) return absl::OkStatus();
     const std::string root_operator = OperatorKey(*node);

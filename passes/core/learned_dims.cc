@@ -7,13 +7,26 @@ namespace ascend_fuse {
 KnownDims KnownDimsOf(const Model& model, Facts& facts) {
   KnownDims known;
   DimTable& dims = facts.dims();
+  const auto add = [&](std::string name, Dim dim) {
+    const auto [entry, is_new] = known.try_emplace(std::move(name));
+    if (!is_new) return;
+    const Dim now = dims.Resolve(dim);
+    if (now.is_number()) entry->second.number = now.number();
+    entry->second.text = now.known() ? dims.ToString(now) : entry->first;
+  };
   for (const Value* input : model.graph().inputs()) {
-    for (std::string& name : DeclaredSymbols(*input)) {
-      const auto [entry, is_new] = known.try_emplace(std::move(name));
-      if (!is_new) continue;
-      const Dim dim = dims.Resolve(dims.Symbol(entry->first));
-      if (dim.is_number()) entry->second.number = dim.number();
-      entry->second.text = dims.ToString(dim);
+    for (std::string& name : NamesOfDims(*input)) {
+      const Dim dim = dims.Find(name);
+      add(std::move(name), dim);
+    }
+  }
+  if (model.graphs().size() == 1) return known;
+  for (const Node* node : model.graph().nodes()) {
+    if (node->dead || node->subgraph_count == 0) continue;
+    for (const Value* output : node->outputs()) {
+      if (output == nullptr) continue;
+      const Fact& fact = facts.Of(output);
+      for (size_t i = 0; i < fact.shape.size(); ++i) add(NameOfUnnamed(*output, i), fact.shape[i]);
     }
   }
   return known;

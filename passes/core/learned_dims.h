@@ -1,5 +1,5 @@
-// What the names of input dims are known to stand for, and what of that was learned between two points of a run: a fused node
-// asks for equal dims where the subgraph in its place did not.
+// What the names of dims are known to stand for, and what of that was learned between two points of a run: a fused node asks for
+// equal dims where the subgraph in its place did not.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,8 @@ struct KnownDim {
 };
 using KnownDims = std::map<std::string, KnownDim>;
 
-// Of every name that a dim of an input of the model's graph mentions.
+// Of every name that a dim of an input of the model's graph mentions, and of the dims of what an If, Loop or Scan of it gives. Dims
+// without a name are called NameOfUnnamed.
 KnownDims KnownDimsOf(const Model& model, Facts& facts);
 
 // What `now` knows and `before` does not: names that are numbers, and names that are one dim. Both are of the same model.

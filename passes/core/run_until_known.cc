@@ -41,12 +41,13 @@ bool SayAgain(Assumed assumed, std::vector<Site>* sites) {
   return assumed.empty();
 }
 
-// What is known of input dims at the end. Of operators of ONNX Runtime more is known than of what they were written in, and
-// who reads that was not inferred anew.
+// What is known of dims at the end. Of operators of ONNX Runtime more is known than of what they were written in, and of a loop
+// more where nodes of its body were fused; who reads that was not inferred anew.
 KnownDims KnownAtTheEnd(Workspace& workspace) {
-  const bool more_was_known =
-      !workspace.result.decomposed.empty() && std::any_of(workspace.sites.begin(), workspace.sites.end(), IsLeft);
-  if (!more_was_known) return KnownDimsOf(workspace.model(), workspace.facts());
+  const bool more_is_known = !workspace.result.decomposed.empty() || workspace.model().graphs().size() > 1;
+  if (!more_is_known || std::none_of(workspace.sites.begin(), workspace.sites.end(), IsLeft)) {
+    return KnownDimsOf(workspace.model(), workspace.facts());
+  }
   Facts facts = workspace.FactsOfNow();
   return KnownDimsOf(workspace.model(), facts);
 }

@@ -113,6 +113,7 @@ class Lowering {
 
   void LowerNode(const Node* node) {
     const std::string key = OperatorKey(*node);
+    const InPlace place(*node->graph, &workspace_.facts());
     Attempt attempt;
     attempt.node = node;
     for (size_t index : sites_of_[node->output(0)]) {

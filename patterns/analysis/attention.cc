@@ -9,13 +9,13 @@
 #include "fmt/format.h"
 #include "ir/infer/movement_of.h"
 #include "ir/status_macros.h"
-#include "ir/text/lexer.h"
 #include "patterns/analysis/attention_axes.h"
 #include "patterns/analysis/attention_masks.h"
 #include "patterns/analysis/attention_operands.h"
 #include "patterns/analysis/axis_map.h"
 #include "patterns/analysis/product.h"
 #include "patterns/analysis/scores.h"
+#include "patterns/how_to_bind.h"
 #include "patterns/terms/node_builder.h"
 #include "patterns/terms/refusal.h"
 
@@ -44,10 +44,8 @@ std::string WhyOfMasksAlone(const FunctionContext& context, const AtomTable& ato
     for (size_t i = 0; i < output.size() && i < fact.shape.size(); ++i) {
       const Dim dim = context.dims->Resolve(fact.shape[i]);
       if (!Contains(atoms.Leaves(output[i]), atom) || !dim.known() || dim.is_number()) continue;
-      const std::string name = context.dims->ToString(dim);
-      const std::string flag = IsIdentifier(name) ? fmt::format("it with --dim {}=1", name) : "its names with --dim";
-      return fmt::format("its axis of `{}` is one of a mask alone, where query, key and value have 1; if it is 1, bind {}", name,
-                         flag);
+      return fmt::format("its axis of `{}` is one of a mask alone, where query, key and value have 1; if it is 1, {}",
+                         context.dims->ToString(dim), HowToBind(*context.dims, {dim}, "1"));
     }
   }
   return "";
@@ -331,8 +329,9 @@ class AttentionReader {
       if (context_.dims->Equal(whole, size)) continue;
       const std::string unknown = fmt::format("whether {} is repeated is not known", ValueName(*value));
       if (reshaped || !whole.known() || !size.known()) return No(unknown);
-      return Unfused(*value, fmt::format("{}: its axis of `{}` stands beside one of `{}`; bind them with --dim", unknown,
-                                         context_.dims->ToString(size), context_.dims->ToString(whole)));
+      return Unfused(*value,
+                     fmt::format("{}: its axis of `{}` stands beside one of `{}`; {}", unknown, context_.dims->ToString(size),
+                                 context_.dims->ToString(whole), HowToBind(*context_.dims, {size, whole})));
     }
     if (auto why = WhyOfMasksAlone(context_, atoms_, operands_.value, *y_, output_); !why.empty()) return Unfused(*y_, why);
     type_ = CommonType(context_, operands_);

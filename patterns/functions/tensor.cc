@@ -13,6 +13,7 @@
 #include "ir/rounding.h"
 #include "ir/status_macros.h"
 #include "patterns/functions/constructs.h"
+#include "patterns/how_to_bind.h"
 #include "patterns/terms/refusal.h"
 
 namespace ascend_fuse {
@@ -296,7 +297,8 @@ absl::StatusOr<DataType> TypeOf(const FunctionContext& context, const Term& term
 
 absl::StatusOr<int64_t> PlainNumber(const FunctionContext& context, Dim d) {
   if (d.is_number()) return d.number();
-  return Refuse(fmt::format("{} must be a number in the graph; bind the dim with --dim", context.dims->ToString(d)), "needs-dim");
+  return Refuse(fmt::format("{} must be a number in the graph; {}", context.dims->ToString(d), HowToBind(*context.dims, {d})),
+                "needs-dim");
 }
 
 std::string NameOfTerm(const FunctionContext& context, const Term& term) {

@@ -7,6 +7,7 @@
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "patterns/how_to_bind.h"
 #include "proto/contract.pb.h"
 
 namespace ascend_fuse::contract {
@@ -385,7 +386,7 @@ bool Judge::MatchEllipsis(const std::string& name, const AxisPattern& axis, cons
     }
     return Refuse(refusal, kUndecided, "undecided-dim",
                   fmt::format("that dim {} of {} (`{}`) equals `{}` cannot be decided; {}", i, name, a, b,
-                              HowToEqual({dims[i], (*first)[i]})),
+                              HowToEqual(dims_, {dims[i], (*first)[i]})),
                   source, true);
   }
   return true;
@@ -461,7 +462,7 @@ bool Judge::RefuseAxis(const std::string& name, const AxisPattern& pattern, size
   if (compared.size() > 1) {
     return Refuse(refusal, kUndecided, "undecided-dim",
                   fmt::format("that axis {} of {} (`{}`) is {} cannot be decided; {}", axis, name, dims_.ToString(dim),
-                              JoinOr(wanted), HowToEqual(compared)),
+                              JoinOr(wanted), HowToEqual(dims_, compared)),
                   source, true);
   }
   return Refuse(

@@ -133,9 +133,6 @@ class Judge {
   Truth IsMultiple(const Quantity& quantity, int64_t by) const;
   Truth AreEqual(const Quantity& a, const Quantity& b) const;
   std::string Text(const Quantity& quantity) const;
-  std::string HowToBind(const std::vector<Dim>& dims) const;
-  // The same for dims that must be equal: two names may be said to be one.
-  std::string HowToEqual(const std::vector<Dim>& dims) const;
   void Assume(const std::string& sentence);
   bool CheckLimit(const CompiledLimit& limit, Refusal* refusal);
   // With one symbol the bound is said of the symbol itself: "`batch` is at most 31".

@@ -1,13 +1,13 @@
 // The part of Judge that decides limits: expressions of dims and numbers, their bounds, multiples and
 // equality.
 #include <algorithm>
-#include <cctype>
 #include <limits>
 #include <utility>
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "ir/add_once.h"
+#include "patterns/how_to_bind.h"
 #include "patterns/target/judge.h"
 #include "proto/contract.pb.h"
 
@@ -18,14 +18,6 @@ int64_t SaturatingMul(int64_t a, int64_t b) {
   int64_t result = 0;
   if (!__builtin_mul_overflow(a, b, &result)) return result;
   return (a < 0) != (b < 0) ? std::numeric_limits<int64_t>::min() : std::numeric_limits<int64_t>::max();
-}
-
-bool IsIdentifier(std::string_view text) {
-  if (text.empty()) return false;
-  for (const char c : text) {
-    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '.' && c != '\'') return false;
-  }
-  return !std::isdigit(static_cast<unsigned char>(text[0]));
 }
 
 }  // namespace
@@ -119,32 +111,6 @@ std::string Judge::Text(const Quantity& quantity) const {
   return fmt::format("{}", fmt::join(words, "*"));
 }
 
-std::string Judge::HowToBind(const std::vector<Dim>& dims) const {
-  std::vector<std::string> flags;
-  bool unknown = false;
-  for (const Dim dim : dims) {
-    if (dim.is_number()) continue;
-    const std::string text = dim.known() ? dims_.ToString(dim) : "";
-    if (!IsIdentifier(text)) {
-      unknown = true;
-      continue;
-    }
-    AddOnce(fmt::format("--dim {}=N", text), &flags);
-  }
-  if (!flags.empty()) return fmt::format("bind it with {}", fmt::join(flags, " "));
-  return unknown ? "bind the model's symbolic dims with --dim NAME=N" : "declare the shape in the model";
-}
-
-std::string Judge::HowToEqual(const std::vector<Dim>& dims) const {
-  const std::string flags = HowToBind(dims);
-  if (dims.size() != 2) return flags;
-  const std::string one = dims_.ToString(dims[0]);
-  const std::string other = dims_.ToString(dims[1]);
-  const auto given = [](const std::string& name) { return IsIdentifier(name) && name.find('\'') == std::string::npos; };
-  if (!given(one) || !given(other) || one == other) return flags;
-  return fmt::format("{}, or say that they are the same with --dim {}={}", flags, one, other);
-}
-
 void Judge::Assume(const std::string& sentence) { AddOnce(sentence, assumptions_); }
 
 bool Judge::CheckLimit(const CompiledLimit& limit, Refusal* refusal) {
@@ -214,9 +180,9 @@ bool Judge::RefuseUndecided(const std::string& claim, const std::string& label, 
   if (std::all_of(dims.begin(), dims.end(), [](Dim dim) { return dim.known(); })) {
     what = fmt::format("the symbolic dim `{}`", of.is_number() && !dims.empty() ? dims_.ToString(dims[0]) : Text(of));
   }
-  return Refuse(
-      refusal, kLimit, "undecided-dim",
-      WithReason(fmt::format("that {} {} cannot be decided for {}; {}", label, claim, what, HowToBind(dims)), data.because()),
-      data.source(), true);
+  return Refuse(refusal, kLimit, "undecided-dim",
+                WithReason(fmt::format("that {} {} cannot be decided for {}; {}", label, claim, what, HowToBind(dims_, dims)),
+                           data.because()),
+                data.source(), true);
 }
 }  // namespace ascend_fuse::contract

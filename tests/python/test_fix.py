@@ -66,6 +66,18 @@ def test_numbers_stand_in_inputs_and_outputs(tmp_path: Path) -> None:
     assert (tmp_path / "again.onnx").read_bytes() == written.read_bytes()
 
 
+def test_a_dim_without_a_name_is_called_by_its_place(tmp_path: Path) -> None:
+    source, written = save(tmp_path), tmp_path / "o.onnx"
+    model = onnx.load(source)
+    model.graph.input[0].type.tensor_type.shape.dim[1].Clear()
+    onnx.save(model, source)
+    run_ok("optimize", source, "-o", written, "--fix", "batch=2", "--fix", "x_d1=3", "--json", "-")
+    assert shapes(onnx.load(written).graph.input) == {"x": [2, 3, 4], "p": [2, "past", 4]}
+    assert shapes(onnx.load(written).graph.output)["z"] == [6, 4]
+    result = run_ok("list", source, "--dim", "batch=2", "x_d1=1..8", "--json", "-")
+    assert "dim-unknown" not in [w["code"] for w in json.loads(result.out)["warnings"]]
+
+
 def test_without_it_nothing_is_folded(tmp_path: Path) -> None:
     source = save(tmp_path)
     run_ok("optimize", source, "-o", tmp_path / "o.onnx", "--dim", "batch=2", "--dim", "seq=3", "--keep-rest")

@@ -138,6 +138,12 @@ TEST(CheckTest, NamesOfDims) {
     EXPECT_EQ(warnings[0].message,
               fmt::format("--dim {}: no input of the model has a dim of that name; there are N, batch, past, seq", name));
   }
+  const auto unnamed = Parse("(float[?, 4] x) => (float[?, 4] y) { y = Relu (x) }");
+  InferOptions first;
+  first.dims = {{"x_d0", {1, 1}}};
+  EXPECT_EQ(CodesOf(CheckDims(*unnamed, first)), Codes());
+  first.dims = {{"y_d0", {1, 1}}};
+  EXPECT_EQ(CheckDims(*unnamed, first)[0].message, "--dim y_d0: no input of the model has a dim of that name; there are x_d0");
   const auto fixed = Parse("(float[4] x) => (float[4] y) { y = Relu (x) }");
   InferOptions options;
   options.dims = {{"batch", {1, 1}}};

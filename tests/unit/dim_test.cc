@@ -177,6 +177,20 @@ TEST_F(DimTest, SymbolsMadeByInferenceGiveWay) {
   EXPECT_EQ(Text(table_.FreshSymbol("u")), "u'1");
 }
 
+TEST_F(DimTest, ANameThatIsDeclaredLaterIsAnotherDim) {
+  const Dim fresh = table_.FreshSymbol("x_d0", true);
+  EXPECT_EQ(table_.Find("x_d0"), fresh);
+  EXPECT_TRUE(table_.CanBeTold("x_d0"));
+  const Dim declared = table_.Symbol("x_d0");
+  EXPECT_FALSE(table_.Equal(fresh, declared));
+  EXPECT_EQ(Text(declared), "x_d0");
+  EXPECT_EQ(Text(fresh), "x_d0'1");
+  EXPECT_EQ(table_.Find("x_d0"), declared);
+  EXPECT_FALSE(table_.CanBeTold("x_d0'1"));
+  EXPECT_EQ(table_.Symbol("x_d0"), declared);
+  EXPECT_FALSE(table_.Find("nobody").known());
+}
+
 TEST_F(DimTest, ProductsProveNothingAboutFactorsThatMayBeZero) {
   EXPECT_TRUE(table_.Unify(P("past*a"), P("past*b")));
   EXPECT_FALSE(table_.Equal(P("a"), P("b")));

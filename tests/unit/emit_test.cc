@@ -212,7 +212,7 @@ TEST(EmitTest, AnExpressionWithoutAValueChangesNothing) {
                                "rule r (x) => (y) match { y = Relu (x) } where { shape (x) = [D] } "
                                "emit { h = Neg (x)\n y = npu.Op <heads = number (D)> (h) }");
   ASSERT_FALSE(emitted.status.ok());
-  EXPECT_EQ(std::string(emitted.status.message()), "N must be a number in the graph; bind the dim with --dim");
+  EXPECT_EQ(std::string(emitted.status.message()), "N must be a number in the graph; bind it with --dim N=N");
   EXPECT_EQ(emitted.Nodes(), "y = Relu (a)\n");
 }
 

@@ -58,5 +58,35 @@ TEST(LearnedDims, InferenceIsToldThem) {
   EXPECT_EQ(Inferred(kSum, Told({{"M", 3, ""}, {"N", {}, "M"}}))["x"], "float[3, 4]");
 }
 
+constexpr char kUnnamed[] = "g (float[?, 4] x, float[M, 4] y) => (float[a, b] out) { out = Concat <axis = 1> (x, y) }";
+
+// x_d0 is what sentences call the dim, so --dim takes that name.
+TEST(LearnedDims, ADimOfAnInputWithoutANameIsCalledByItsPlace) {
+  EXPECT_EQ(Inferred(kUnnamed)["x"], "float[M, 4]");
+  constexpr char kAlone[] = "g (float[?, 4] x, float[?] y) => (float[?, 4] out) { out = Identity (x) }";
+  EXPECT_EQ(Inferred(kAlone)["x"], "float[x_d0, 4]");
+  EXPECT_EQ(Inferred(kAlone, Told({{"x_d0", 3, ""}}))["x"], "float[3, 4]");
+  EXPECT_EQ(Inferred(kAlone, Told({{"x_d0", {}, "y_d0"}}))["y"], "float[x_d0]");
+  EXPECT_EQ(Inferred(kAlone, Told({{"out_d0", 3, ""}}))["out"], "float[x_d0, 4]");  // no input
+}
+
+TEST(LearnedDims, AnInputThatDeclaresTheNameHasIt) {
+  constexpr char kTaken[] = "g (float[?, 4] x, float[x_d0] y) => (float[?, 4] out) { out = Identity (x) }";
+  Inferred told(kTaken, Told({{"x_d0", 3, ""}}));
+  EXPECT_EQ(told["y"], "float[3]");
+  EXPECT_EQ(told["x"], "float[x_d0'1, 4]");
+}
+
+TEST(LearnedDims, WhatIsLearnedOfADimWithoutAName) {
+  constexpr char kSum[] = "g (float[?, 4] x, float[3, 4] y) => (float[a, b] out) { out = Concat <axis = 1> (x, y) }";
+  constexpr char kNothing[] = "g (float[?, 4] x, float[3, 4] y) => (float[a, b] out) { out = Identity (x) }";
+  Inferred first(kNothing);
+  Inferred second(kSum);
+  const auto learned = LearnedSince(KnownDimsOf(first.model(), first.facts()), KnownDimsOf(second.model(), second.facts()));
+  ASSERT_EQ(learned.size(), 1u);
+  EXPECT_EQ(learned[0].name, "x_d0");
+  EXPECT_EQ(learned[0].number, 3);
+}
+
 }  // namespace
 }  // namespace ascend_fuse
