@@ -7,19 +7,24 @@ namespace ascend_fuse {
 
 using namespace dim_algebra;  // NOLINT: of the same folder
 
+namespace {
+
+// hint'1, hint'2 ...: the first after the last that no symbol has.
+template <typename Symbols>
+std::string UnusedName(const std::string& hint, const Symbols& symbols, uint32_t* suffix) {
+  std::string name;
+  do {
+    name = hint + "'" + std::to_string(++*suffix);
+  } while (symbols.contains(name));
+  return name;
+}
+
+}  // namespace
+
 DimTable::DimTable() : impl_(std::make_unique<Impl>()) {}
 DimTable::~DimTable() = default;
 DimTable::DimTable(DimTable&&) noexcept = default;
 DimTable& DimTable::operator=(DimTable&&) noexcept = default;
-
-std::string DimTable::Impl::UnusedName(const std::string& hint) {
-  uint32_t& suffix = fresh_suffixes[hint];
-  std::string name;
-  do {
-    name = hint + "'" + std::to_string(++suffix);
-  } while (symbols.contains(name));
-  return name;
-}
 
 Dim DimTable::Symbol(std::string_view name) {
   const auto found = impl_->symbols.find(name);
@@ -28,7 +33,7 @@ Dim DimTable::Symbol(std::string_view name) {
     if (!impl_->atoms[id].fresh) return impl_->OfAtom(id);
     // Somebody else's: another dim.
     impl_->symbols.erase(found);
-    const std::string other = impl_->UnusedName(std::string(name));
+    const std::string other = UnusedName(std::string(name), impl_->symbols, &impl_->fresh_suffixes[name]);
     impl_->atoms[id].name = impl_->names.Copy(other);
     impl_->atoms[id].can_be_told = false;
     impl_->symbols.emplace(impl_->atoms[id].name, id);
@@ -43,7 +48,8 @@ Dim DimTable::Symbol(std::string_view name) {
 
 Dim DimTable::FreshSymbol(std::string_view hint, bool is_input) {
   std::string name(hint.empty() ? std::string_view("dim") : hint);
-  if (impl_->fresh_suffixes[name] > 0 || impl_->symbols.contains(name)) name = impl_->UnusedName(name);
+  uint32_t& suffix = impl_->fresh_suffixes[name];
+  if (suffix > 0 || impl_->symbols.contains(name)) name = UnusedName(name, impl_->symbols, &suffix);
   const Dim dim = Symbol(name);
   impl_->atoms.back().fresh = true;
   impl_->atoms.back().can_be_told = is_input && impl_->atoms.back().name == hint;

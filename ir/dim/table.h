@@ -87,9 +87,6 @@ struct DimTable::Impl {
   size_t stored_terms = 0;
   int depth = 0;  // of ResolveAtom
 
-  // hint'1, hint'2 ...: the first that no symbol has.
-  std::string UnusedName(const std::string& hint);
-
   // --- Building expressions: arithmetic.cc. Operands of the operations are resolved.
 
   // False when too much work was done already.

@@ -20,8 +20,8 @@ struct KnownDim {
 };
 using KnownDims = std::map<std::string, KnownDim>;
 
-// Of every name that a dim of an input of the model's graph mentions, and of the dims of what an If, Loop or Scan of it gives. Dims
-// without a name are called NameOfUnnamed.
+// Of every name that a dim of an input of the model's graph mentions, and of the dims of what an If, Loop or Scan of it gives.
+// Dims without a name are called NameOfUnnamed.
 KnownDims KnownDimsOf(const Model& model, Facts& facts);
 
 // What `now` knows and `before` does not: names that are numbers, and names that are one dim. Both are of the same model.

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
-#include "ir/add_once.h"
+#include "absl/strings/ascii.h"
 #include "ir/status_macros.h"
 #include "passes/core/learned_dims.h"
 
@@ -29,13 +31,33 @@ void AddAssumed(const std::vector<Site>& sites, Assumed* assumed) {
   }
 }
 
+// The sentence without the numbers of names that inference made up (x_d0'1): they are counted anew in each run.
+std::string WithoutCounts(std::string_view sentence) {
+  std::string text;
+  bool counts = false;
+  for (const char c : sentence) {
+    counts = c == '\'' || (counts && absl::ascii_isdigit(static_cast<unsigned char>(c)));
+    if (!counts) text.push_back(c);
+  }
+  return text;
+}
+
+// What of `sentences` a site does not say yet.
+void SayOnce(const std::vector<std::string>& sentences, std::vector<std::string>* said) {
+  std::set<std::string> known;
+  for (const std::string& sentence : *said) known.insert(WithoutCounts(sentence));
+  for (const std::string& sentence : sentences) {
+    if (known.insert(WithoutCounts(sentence)).second) said->push_back(sentence);
+  }
+}
+
 // What an earlier run took for granted and this one was told: each of these sites says it again. False where one is not
 // fused any more, so that what was learned of it is not known.
 bool SayAgain(Assumed assumed, std::vector<Site>* sites) {
   for (Site& site : *sites) {
     const auto entry = assumed.find({site.record.kind, site.record.node});
     if (entry == assumed.end() || (IsLeft(site) && !entry->second.is_left)) continue;
-    AddEachOnce(entry->second.sentences, &site.record.assumptions);
+    SayOnce(entry->second.sentences, &site.record.assumptions);
     assumed.erase(entry);
   }
   return assumed.empty();

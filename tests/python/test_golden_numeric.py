@@ -159,7 +159,8 @@ OTHER_NUMBERS = {"quantised/linear_float", "quantised/linear", "quantised/int8_k
                  "plugin/norm_quantised_310p", "plugin/norm_quantised_910b", "plugin/norm_quantised_950",
                  "plugin/norm_quantised_950_fast", "plugin/norm_quantised_broadcast", "plugin/norm_quantised_chain",
                  "plugin/norm_quantised_float_read", "plugin/norm_quantised_narrow_310p", "plugin/norm_quantised_rows_910b",
-                 "plugin/norm_quantised_rows_float_read", "attention/mask_of_unrelated_batch_before_another"}
+                 "plugin/norm_quantised_rows_float_read", "attention/mask_of_unrelated_batch_before_another",
+                 "attention/batch_learned_in_a_loop"}
 
 
 @pytest.mark.parametrize("case", [name for name in FILES if name not in NOT_RUNNABLE | OTHER_NUMBERS])

@@ -38,8 +38,9 @@ TEST_F(HowToBindTest, WhatTheModelComputes) {
   const Dim computed = dims_.FreshSymbol("Loop_output_0_d0");
   EXPECT_EQ(HowToBind(dims_, {computed}),
             "--dim cannot say Loop_output_0_d0, which the model computes: declare it as a number in the model");
-  EXPECT_EQ(HowToBind(dims_, {b_, dims_.Mul(b_, computed)}),
-            "bind it with --dim B=N; --dim cannot say Loop_output_0_d0, which the model computes: declare it as a number in the model");
+  EXPECT_EQ(
+      HowToBind(dims_, {b_, dims_.Mul(b_, computed)}),
+      "bind it with --dim B=N; --dim cannot say Loop_output_0_d0, which the model computes: declare it as a number in the model");
   const Dim of_input = dims_.FreshSymbol("x_d0", true);
   EXPECT_EQ(HowToBind(dims_, {of_input}), "bind it with --dim x_d0=N");
 }
