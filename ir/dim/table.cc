@@ -33,8 +33,8 @@ Dim DimTable::Symbol(std::string_view name) {
     if (!impl_->atoms[id].fresh) return impl_->OfAtom(id);
     // Somebody else's: another dim.
     impl_->symbols.erase(found);
-    const std::string other = UnusedName(std::string(name), impl_->symbols, &impl_->fresh_suffixes[name]);
-    impl_->atoms[id].name = impl_->names.Copy(other);
+    const std::string hint(name);
+    impl_->atoms[id].name = impl_->names.Copy(UnusedName(hint, impl_->symbols, &impl_->fresh_suffixes[hint]));
     impl_->atoms[id].can_be_told = false;
     impl_->symbols.emplace(impl_->atoms[id].name, id);
   }

@@ -1,8 +1,8 @@
 // Types and shapes that the file declares (TypeProto), read with the wire cursor: a large export declares one
 // for every value, and libprotobuf would build an object for each.
-#include <algorithm>
 
 #include "fmt/format.h"
+#include "ir/add_once.h"
 #include "ir/infer/context.h"
 #include "ir/wire.h"
 #include "proto/onnx.pb.h"
@@ -126,17 +126,6 @@ bool DeclaresOptionalTensor(const Value& value) {
 
 namespace ascend_fuse {
 
-std::vector<std::string> DeclaredSymbols(const Value& value) {
-  Facts facts;  // without bindings, which put numbers in the place of symbols
-  std::vector<std::string> names;
-  for (const Dim dim : infer::DeclaredFact(value, &facts).shape) {
-    for (const std::string_view name : facts.dims().Symbols(dim)) {
-      if (std::find(names.begin(), names.end(), name) == names.end()) names.emplace_back(name);
-    }
-  }
-  return names;
-}
-
 std::string NameOfUnnamed(const Value& value, size_t axis) {
   // Reads as one name inside an expression.
   std::string name;
@@ -148,16 +137,26 @@ std::string NameOfUnnamed(const Value& value, size_t axis) {
   return fmt::format("{}{}_d{}", letter_first ? "" : "v", name, axis);
 }
 
-std::vector<std::string> NamesOfDims(const Value& input) {
-  std::vector<std::string> names = DeclaredSymbols(input);
-  Facts facts;
-  const Fact declared = infer::DeclaredFact(input, &facts);
+namespace {
+
+// Of what a value declares; with `of_unnamed` also of dims without a name.
+std::vector<std::string> Names(const Value& value, bool of_unnamed, Facts* unbound) {
+  std::vector<std::string> names;
+  const Fact declared = infer::DeclaredFact(value, unbound);
   for (size_t i = 0; i < declared.shape.size(); ++i) {
-    std::string name = NameOfUnnamed(input, i);
-    const bool is_new = std::find(names.begin(), names.end(), name) == names.end();
-    if (!declared.shape[i].known() && is_new) names.push_back(std::move(name));
+    if (!declared.shape[i].known() && of_unnamed) AddOnce(NameOfUnnamed(value, i), &names);
+    for (const std::string_view name : unbound->dims().Symbols(declared.shape[i])) AddOnce(std::string(name), &names);
   }
   return names;
 }
+
+}  // namespace
+
+std::vector<std::string> DeclaredSymbols(const Value& value) {
+  Facts unbound;
+  return Names(value, false, &unbound);
+}
+
+std::vector<std::string> NamesOfDims(const Value& input, Facts* unbound) { return Names(input, true, unbound); }
 
 }  // namespace ascend_fuse

@@ -678,8 +678,9 @@ void TellUnnamed(const Model& model, const InferOptions& options, Facts* facts) 
   for (const Value* input : model.graph().inputs()) {
     for (const std::string& symbol : DeclaredSymbols(*input)) names.erase(symbol);
   }
+  Facts unbound;
   for (const Value* input : model.graph().inputs()) {
-    for (const std::string& name : NamesOfDims(*input)) {
+    for (const std::string& name : NamesOfDims(*input, &unbound)) {
       if (names.erase(name) > 0) facts->TellDim(name, facts->dims().Symbol(name));
     }
     facts->TellDims(*input);

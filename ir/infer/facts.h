@@ -251,8 +251,9 @@ Facts Infer(const Model& model, const InferOptions& options = {});
 // The symbols in the declared shape of a value, each once.
 std::vector<std::string> DeclaredSymbols(const Value& value);
 
-// The names that --dim and --fix know of an input: its symbols, and of its dims without one NameOfUnnamed.
-std::vector<std::string> NamesOfDims(const Value& input);
+// The names that --dim and --fix know of an input: its symbols, and of its dims without one NameOfUnnamed. Read with the dims of
+// `unbound`, to which nothing was told: numbers take the place of symbols.
+std::vector<std::string> NamesOfDims(const Value& input, Facts* unbound);
 
 // Facts of the outputs of one node made by a Rewriter, from the facts of its inputs, with the operators that the facts
 // were inferred with.

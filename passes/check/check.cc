@@ -144,8 +144,9 @@ std::vector<WarningRecord> CheckCalls(const Model& model, int64_t calls_kept, ab
 }
 
 InputSymbols::InputSymbols(const Model& model) {
+  Facts unbound;
   for (const Value* value : model.graph().inputs()) {
-    for (std::string& name : NamesOfDims(*value)) names_.insert(std::move(name));
+    for (std::string& name : NamesOfDims(*value, &unbound)) names_.insert(std::move(name));
   }
 }
 
@@ -174,8 +175,9 @@ std::vector<WarningRecord> CheckEmptyDims(const Model& model, Facts& facts, cons
   std::set<std::string> met;  // of each name once, and not of those that --dim says
   for (const auto& [name, range] : options.dims) met.insert(name);
   std::vector<WarningRecord> warnings;
+  Facts unbound;
   for (const Value* value : model.graph().inputs()) {
-    for (const std::string& name : NamesOfDims(*value)) {
+    for (const std::string& name : NamesOfDims(*value, &unbound)) {
       if (!met.insert(name).second || !facts.dims().Resolve(facts.dims().Find(name)).is(0)) continue;
       warnings.push_back(
           {"dim-only-zero",

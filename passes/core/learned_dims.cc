@@ -14,8 +14,9 @@ KnownDims KnownDimsOf(const Model& model, Facts& facts) {
     if (now.is_number()) entry->second.number = now.number();
     entry->second.text = now.known() ? dims.ToString(now) : entry->first;
   };
+  Facts unbound;
   for (const Value* input : model.graph().inputs()) {
-    for (std::string& name : NamesOfDims(*input)) {
+    for (std::string& name : NamesOfDims(*input, &unbound)) {
       const Dim dim = dims.Find(name);
       add(std::move(name), dim);
     }
