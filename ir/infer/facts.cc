@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
 #include "ir/infer/call.h"
 #include "ir/infer/context.h"
@@ -670,7 +670,7 @@ void Bind(const std::string& symbol, const DimRange& range, DimTable* dims) {
 
 // Of dims without a name those that the options call by one, unless an input declares a dim of that name.
 void TellUnnamed(const Model& model, const InferOptions& options, Facts* facts) {
-  absl::flat_hash_set<std::string> names;
+  std::set<std::string> names;  // in order: the same symbols in each run
   for (const auto& [symbol, range] : options.dims) names.insert(symbol);
   for (const auto& [symbol, other] : options.equal_dims) names.insert({symbol, other});
   for (const LearnedDim& learned : options.learned_dims) names.insert({learned.name, learned.other});
@@ -678,6 +678,8 @@ void TellUnnamed(const Model& model, const InferOptions& options, Facts* facts) 
   for (const Value* input : model.graph().inputs()) {
     for (const std::string& symbol : DeclaredSymbols(*input)) names.erase(symbol);
   }
+  names.erase("");  // LearnedDim::other of a number
+  if (names.empty()) return;
   Facts unbound;
   for (const Value* input : model.graph().inputs()) {
     for (const std::string& name : NamesOfDims(*input, &unbound)) {

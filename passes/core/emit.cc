@@ -291,7 +291,7 @@ absl::StatusOr<const Value*> Emitter::BuildNode(const Term& term, const std::str
 // The value that is equal to `value` and computed first, where that is alive and surely computed before: what is made of it
 // can stand before all that reads one of them, and is made once.
 const Value* Emitter::Earliest(const Value* value) const {
-  if (value == nullptr || value->producer == nullptr) return value;
+  if (value == nullptr || value->producer == nullptr || for_ge_.contains(value->producer)) return value;
   const Value* first = numbering_->First(value);
   const Node* producer = first->producer;
   if (first == value || producer == nullptr || producer->dead || first->graph != value->graph ||

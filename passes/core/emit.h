@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "ir/rewriter.h"
 #include "patterns/language/matcher.h"
@@ -38,6 +39,10 @@ class Emitter {
   // Takes the latest emission back: the matched nodes compute their values again, and everything else is as it was.
   void TakeBack(const Emission& emission);
 
+  // A pass of GE finds the node as part of what it joins: who reads its result does not read an equal one instead, without which
+  // that pass would find less.
+  void KeepForGe(const Node* node) { for_ge_.insert(node); }
+
   // The results that an emission gave dims that were not known of them: facts of their readers can be better than they are.
   absl::Span<const Value* const> learned() const { return learned_; }
 
@@ -60,6 +65,7 @@ class Emitter {
   Facts* facts_;
   ValueNumbering* numbering_;
   std::vector<const Value*> learned_;
+  absl::flat_hash_set<const Node*> for_ge_;
   // Of the running emission:
   const Graph* graph_ = nullptr;
   const Node* first_ = nullptr;  // of the nodes that it replaces, the one that stands first

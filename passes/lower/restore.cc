@@ -32,6 +32,7 @@ absl::Status Restore(Workspace& workspace) {
     if (site.record.state != "by_ge") continue;
     std::copy_if(site.covered.begin(), site.covered.end(), std::back_inserter(site.for_ge),
                  [](const Node* node) { return !node->dead; });
+    for (const Node* node : site.for_ge) workspace.emitter().KeepForGe(node);
   }
   return absl::OkStatus();
 }

@@ -79,26 +79,32 @@ bool AsksForNumbers(const Rule& rule) {
   });
 }
 
-// A mask that has a batch of another name is taken to leave the scores' batch as it is, where a node takes the attention; what
-// is computed of it has that batch then, and the attentions and rotations after it are found for it. The site tells of it
-// whatever becomes of it, as theirs may rest on it alone. True where something was learned.
-bool LearnBatch(Workspace& workspace, Site* site) {
+// A mask that has a batch, or a number of queries, of another name is taken to leave that of the scores as it is, where a node
+// takes the attention; what is computed of it has those then, and the attentions and rotations after it are found for them. The
+// site tells of it whatever becomes of it, as theirs may rest on it alone. True where something was learned.
+bool LearnOfMasks(Workspace& workspace, Site* site) {
   const Node& node = *site->node;
-  const bool here = OperatorKey(node) == "ascend_fuse.Attention" && node.graph == &workspace.model().graph();
-  if (!here || workspace.options().strict) return false;
+  if (OperatorKey(node) != "ascend_fuse.Attention" || workspace.options().strict) return false;
   Facts& facts = workspace.facts();
   const Fact& query = facts.Of(node.input(0));
   bool learned = false;
+  const auto learn = [&](Dim of_query, Dim of_mask, const std::string& assumed) {
+    const uint64_t version = facts.dims().version();
+    if (!facts.dims().Unify(facts.dims().Broadcast(of_query, of_mask), of_query)) return;
+    if (facts.dims().version() == version) return;
+    learned = true;
+    site->record.assumptions.push_back(assumed);
+  };
   for (size_t i = 3; i < node.input_count; ++i) {  // mask, keep and bias
     if (node.input(i) == nullptr) continue;
     const Fact& mask = facts.Of(node.input(i));
-    const std::string assumed = AssumedOfBatch(facts.dims(), mask, query);
-    if (assumed.empty()) continue;
-    const uint64_t version = facts.dims().version();
-    if (!facts.dims().Unify(facts.dims().Broadcast(query.shape[0], mask.shape[0]), query.shape[0])) continue;
-    if (facts.dims().version() == version) continue;
-    learned = true;
-    site->record.assumptions.push_back(assumed);
+    if (const std::string batch = AssumedOfBatch(facts.dims(), mask, query); !batch.empty()) {
+      learn(query.shape[0], mask.shape[0], batch);
+    }
+    if (const std::string queries = AssumedOfQueries(facts.dims(), mask, query); !queries.empty()) {
+      const Dim of_mask = facts.dims().Resolve(mask.shape[mask.shape.size() - 2]);
+      if (!of_mask.is_number()) learn(query.shape[2], of_mask, queries);
+    }
   }
   return learned;
 }
@@ -207,7 +213,7 @@ class Recogniser {
       sites_[site].node = RecognisedNode(emission);
       sites_[site].made = emission.replacements;
       for (const Node* made : emission.replacements) site_of_.emplace(made, site);
-      learned_ = LearnBatch(workspace_, &sites_[site]) || learned_;
+      learned_ = LearnOfMasks(workspace_, &sites_[site]) || learned_;
       outdated_.Emitted(sites_, site);
       Share(*value, equal, &sites_[site]);
     };

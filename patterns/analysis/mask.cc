@@ -226,6 +226,15 @@ std::string AssumedOfBatch(const DimTable& dims, const Fact& mask, const Fact& q
                            : fmt::format("the batch of the mask, {}, is 1 or {}, that of the query", of_mask, of_query);
 }
 
+std::string AssumedOfQueries(const DimTable& dims, const Fact& mask, const Fact& query) {
+  if (!mask.has_rank || mask.rank() < 2 || !query.has_rank || query.rank() != 4) return "";
+  const Dim queries = dims.Resolve(mask.shape[mask.shape.size() - 2]);
+  if (queries.is(1) || dims.Equal(queries, query.shape[2])) return "";
+  if (dims.NotEqual(queries, query.shape[2]) && dims.NotEqual(queries, Dim::Of(1))) return "";
+  return fmt::format("the mask's number of queries {} is 1 or the attention's {}", dims.ToString(queries),
+                     dims.ToString(query.shape[2]));
+}
+
 // Numbered from the end. Keys need no look: the product with v would fail.
 absl::Status CheckMaskShape(const FunctionContext& context, const Value& mask, const Fact& q) {
   const Fact& fact = context.facts->Of(&mask);
@@ -249,8 +258,7 @@ absl::Status CheckMaskShape(const FunctionContext& context, const Value& mask, c
     return Refuse(fmt::format("the mask has {} queries and the attention {}", dims.ToString(queries), dims.ToString(q.shape[2])),
                   "mask-shape");
   }
-  Assume(context, fmt::format("the mask's number of queries {} is 1 or the attention's {}", dims.ToString(queries),
-                              dims.ToString(q.shape[2])));
+  if (std::string rows = AssumedOfQueries(dims, fact, q); !rows.empty()) Assume(context, std::move(rows));
   return absl::OkStatus();
 }
 

@@ -37,6 +37,8 @@ absl::StatusOr<Term> ExplicitDrop(const FunctionContext& context, const Value* d
 // Where only a mask that is broadcast or as long as the batch of a query [B, N, S, D] leaves the shape of the scores as it is,
 // and neither is proved, the sentence that says so; "" where nothing is to be taken for granted, or the shapes cannot fit.
 std::string AssumedOfBatch(const DimTable& dims, const Fact& mask, const Fact& query);
+// The same of its number of queries, the last but one dim.
+std::string AssumedOfQueries(const DimTable& dims, const Fact& mask, const Fact& query);
 
 // OK where adding `mask` to scores of query [B, N, S, D] leaves their shape as it is, for every run.
 absl::Status CheckMaskFits(const FunctionContext& context, const Value* mask, const Value* query);
