@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/types/span.h"
 #include "ir/dim.h"
 #include "ir/model.h"
@@ -195,11 +194,17 @@ class Facts {
   // What InferOptions say of a dim that has no name, of an input or of what an If, Loop or Scan gives: they call it
   // NameOfUnnamed. Unknown for all others.
   Dim ToldDim(const Value& value, size_t axis) const {
-    if (!told_values_.contains(&value)) return Dim();
+    if (told_values_.empty()) return Dim();
+    const auto named = told_values_.find(NameOfUnnamed(value, 0));
+    if (named == told_values_.end() || named->second != &value) return Dim();
     const auto told = told_dims_.find(NameOfUnnamed(value, axis));
     return told == told_dims_.end() ? Dim() : told->second;
   }
-  void TellDims(const Value& value) { told_values_.insert(&value); }
+  // Of two values whose dims have the same names (x:0 and x/0) neither is told.
+  void TellDims(const Value& value) {
+    const auto [named, is_new] = told_values_.try_emplace(NameOfUnnamed(value, 0), &value);
+    if (!is_new) named->second = nullptr;
+  }
   void TellDim(const std::string& name, Dim dim) { told_dims_[name] = dim; }
   // DimTable::Mark at the first visit to the body of that scope: what is older comes from outside.
   uint64_t MarkOf(uint64_t scope) { return marks_.try_emplace(scope, dims_.Mark()).first->second; }
@@ -225,7 +230,7 @@ class Facts {
   std::vector<std::pair<Dim, Dim>> apart_;         // NoteApart of this pass
   absl::flat_hash_map<uint64_t, uint64_t> marks_;  // by scope
   absl::flat_hash_map<std::string, Dim> told_dims_;
-  absl::flat_hash_set<const Value*> told_values_;
+  absl::flat_hash_map<std::string, const Value*> told_values_;
   const OperatorInference* operators_ = nullptr;
   std::shared_ptr<infer::Calls> calls_;  // nullptr without local functions
 };

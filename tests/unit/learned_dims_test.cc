@@ -77,6 +77,13 @@ TEST(LearnedDims, AnInputThatDeclaresTheNameHasIt) {
   EXPECT_EQ(told["x"], "float[x_d0'1, 4]");
 }
 
+TEST(LearnedDims, TwoInputsWhoseDimsHaveOneName) {
+  constexpr char kTwice[] = R"(g (float[?] "x:0", float[?] "x/0") => (float[?] out) { out = Identity ("x:0") })";
+  Inferred told(kTwice, Told({{"x.0_d0", 3, ""}}));
+  EXPECT_NE(told["x:0"], "float[3]");
+  EXPECT_NE(told["x/0"], "float[3]");
+}
+
 TEST(LearnedDims, WhatIsLearnedOfADimWithoutAName) {
   constexpr char kSum[] = "g (float[?, 4] x, float[3, 4] y) => (float[a, b] out) { out = Concat <axis = 1> (x, y) }";
   constexpr char kNothing[] = "g (float[?, 4] x, float[3, 4] y) => (float[a, b] out) { out = Identity (x) }";
