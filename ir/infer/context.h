@@ -117,7 +117,7 @@ absl::Span<const Entry> ContribOps();
 
 // --- helpers ---
 
-// A new symbol for dim `axis` of `value`.
+// What was told of dim `axis` of `value` (Facts::ToldDim), else a new symbol.
 Dim FreshDim(const Value& value, size_t axis, Facts* facts);
 // The type and shape a file declares for a value, as facts of `facts` (dim_param text is parsed). An empty
 // fact when nothing is declared.

@@ -152,10 +152,7 @@ std::vector<std::string> Names(const Value& value, bool of_unnamed, Facts* unbou
 
 }  // namespace
 
-std::vector<std::string> DeclaredSymbols(const Value& value) {
-  Facts unbound;
-  return Names(value, false, &unbound);
-}
+std::vector<std::string> DeclaredSymbols(const Value& value, Facts* unbound) { return Names(value, false, unbound); }
 
 std::vector<std::string> NamesOfDims(const Value& input, Facts* unbound) { return Names(input, true, unbound); }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <set>
 
@@ -196,7 +197,8 @@ std::string DescribeInputs(const Node& node, const Facts& facts) {
 namespace infer {
 
 Dim FreshDim(const Value& value, size_t axis, Facts* facts) {
-  return facts->dims().FreshSymbol(NameOfUnnamed(value, axis), value.is_graph_input);
+  const Dim told = facts->ToldDim(value, axis);
+  return told.known() ? told : facts->dims().FreshSymbol(NameOfUnnamed(value, axis), value.is_graph_input);
 }
 
 namespace {
@@ -318,8 +320,7 @@ void Store(const Value& value, Fact computed, const Node* by, Facts* facts) {
         } else if (earlier.has_rank && earlier.shape.size() == shape.size() && earlier.shape[i].known()) {
           shape[i] = earlier.shape[i];
         } else {
-          const Dim told = facts->ToldDim(value, i);
-          shape[i] = told.known() ? told : FreshDim(value, i, facts);
+          shape[i] = FreshDim(value, i, facts);
         }
         continue;
       }
@@ -675,12 +676,12 @@ void TellUnnamed(const Model& model, const InferOptions& options, Facts* facts) 
   for (const auto& [symbol, other] : options.equal_dims) names.insert({symbol, other});
   for (const LearnedDim& learned : options.learned_dims) names.insert({learned.name, learned.other});
   if (names.empty()) return;
+  Facts unbound;
   for (const Value* input : model.graph().inputs()) {
-    for (const std::string& symbol : DeclaredSymbols(*input)) names.erase(symbol);
+    for (const std::string& symbol : DeclaredSymbols(*input, &unbound)) names.erase(symbol);
   }
   names.erase("");  // LearnedDim::other of a number
   if (names.empty()) return;
-  Facts unbound;
   for (const Value* input : model.graph().inputs()) {
     for (const std::string& name : NamesOfDims(*input, &unbound)) {
       if (names.erase(name) > 0) facts->TellDim(name, facts->dims().Symbol(name));
@@ -690,12 +691,7 @@ void TellUnnamed(const Model& model, const InferOptions& options, Facts* facts) 
   if (names.empty() || model.graphs().size() == 1) return;
   // Not of an input: of a name that something declares it must be another.
   for (const std::string& name : names) facts->TellDim(name, facts->dims().FreshSymbol(name));
-  for (const Node* node : model.graph().nodes()) {
-    if (node->dead || node->subgraph_count == 0) continue;
-    for (const Value* output : node->outputs()) {
-      if (output != nullptr) facts->TellDims(*output);
-    }
-  }
+  for (const Value* result : ResultsOfBodies(model)) facts->TellDims(*result);
 }
 
 // Whether a shape of the main graph is unknown, or names a dim that no symbol of the model is.
@@ -713,6 +709,17 @@ bool IsVague(const Model& model, const Facts& facts) {
 }
 
 }  // namespace
+
+std::vector<const Value*> ResultsOfBodies(const Model& model) {
+  std::vector<const Value*> results;
+  if (model.graphs().size() == 1) return results;
+  for (const Node* node : model.graph().nodes()) {
+    if (node->dead || node->subgraph_count == 0) continue;
+    std::copy_if(node->outputs().begin(), node->outputs().end(), std::back_inserter(results),
+                 [](const Value* output) { return output != nullptr; });
+  }
+  return results;
+}
 
 Facts Infer(const Model& model, const InferOptions& options) {
   Facts facts;

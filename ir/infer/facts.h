@@ -253,12 +253,15 @@ class InPlace {
 // operator gives unknown facts, a wrong declaration gives a Contradiction.
 Facts Infer(const Model& model, const InferOptions& options = {});
 
-// The symbols in the declared shape of a value, each once.
-std::vector<std::string> DeclaredSymbols(const Value& value);
+// The symbols in the declared shape of a value, each once. Read with the dims of `unbound`, to which nothing was told: numbers
+// take the place of symbols.
+std::vector<std::string> DeclaredSymbols(const Value& value, Facts* unbound);
 
-// The names that --dim and --fix know of an input: its symbols, and of its dims without one NameOfUnnamed. Read with the dims of
-// `unbound`, to which nothing was told: numbers take the place of symbols.
+// The names that --dim and --fix know of an input: its symbols, and of its dims without one NameOfUnnamed.
 std::vector<std::string> NamesOfDims(const Value& input, Facts* unbound);
+
+// What each If, Loop and Scan of the model's graph gives.
+std::vector<const Value*> ResultsOfBodies(const Model& model);
 
 // Facts of the outputs of one node made by a Rewriter, from the facts of its inputs, with the operators that the facts
 // were inferred with.

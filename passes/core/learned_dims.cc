@@ -21,14 +21,9 @@ KnownDims KnownDimsOf(const Model& model, Facts& facts) {
       add(std::move(name), dim);
     }
   }
-  if (model.graphs().size() == 1) return known;
-  for (const Node* node : model.graph().nodes()) {
-    if (node->dead || node->subgraph_count == 0) continue;
-    for (const Value* output : node->outputs()) {
-      if (output == nullptr) continue;
-      const Fact& fact = facts.Of(output);
-      for (size_t i = 0; i < fact.shape.size(); ++i) add(NameOfUnnamed(*output, i), fact.shape[i]);
-    }
+  for (const Value* result : ResultsOfBodies(model)) {
+    const Fact& fact = facts.Of(result);
+    for (size_t i = 0; i < fact.shape.size(); ++i) add(NameOfUnnamed(*result, i), fact.shape[i]);
   }
   return known;
 }

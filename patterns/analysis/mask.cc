@@ -253,7 +253,6 @@ absl::Status CheckMaskShape(const FunctionContext& context, const Value& mask, c
   if (std::string batch = AssumedOfBatch(dims, fact, q); !batch.empty()) Assume(context, std::move(batch));
   if (fact.rank() < 2) return absl::OkStatus();
   const Dim queries = fact.shape[fact.rank() - 2];
-  if (queries.is(1) || dims.Equal(queries, q.shape[2])) return absl::OkStatus();
   if (dims.NotEqual(queries, q.shape[2]) && dims.NotEqual(queries, Dim::Of(1))) {
     return Refuse(fmt::format("the mask has {} queries and the attention {}", dims.ToString(queries), dims.ToString(q.shape[2])),
                   "mask-shape");

@@ -58,11 +58,10 @@ TEST(LearnedDims, InferenceIsToldThem) {
   EXPECT_EQ(Inferred(kSum, Told({{"M", 3, ""}, {"N", {}, "M"}}))["x"], "float[3, 4]");
 }
 
-constexpr char kUnnamed[] = "g (float[?, 4] x, float[M, 4] y) => (float[a, b] out) { out = Concat <axis = 1> (x, y) }";
-
 // x_d0 is what sentences call the dim, so --dim takes that name.
 TEST(LearnedDims, ADimOfAnInputWithoutANameIsCalledByItsPlace) {
-  EXPECT_EQ(Inferred(kUnnamed)["x"], "float[M, 4]");
+  constexpr char kJoined[] = "g (float[?, 4] x, float[M, 4] y) => (float[a, b] out) { out = Concat <axis = 1> (x, y) }";
+  EXPECT_EQ(Inferred(kJoined)["x"], "float[M, 4]");
   constexpr char kAlone[] = "g (float[?, 4] x, float[?] y) => (float[?, 4] out) { out = Identity (x) }";
   EXPECT_EQ(Inferred(kAlone)["x"], "float[x_d0, 4]");
   EXPECT_EQ(Inferred(kAlone, Told({{"x_d0", 3, ""}}))["x"], "float[3, 4]");
