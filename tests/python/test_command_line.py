@@ -2,7 +2,9 @@
 
 import os
 import pathlib
+import shutil
 import subprocess
+import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -49,6 +51,24 @@ class CommandLineTest(unittest.TestCase):
         run = self.run_tool("verify", "a.onnx", "b.onnx", env={"PATH": "/nowhere"})
         self.assertEqual(run.returncode, 1)
         self.assertIn("python3 was not found", run.stderr)
+
+    def test_verify_of_a_program_alone_says_that_the_package_is_missing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = shutil.copy(TOOL, folder)
+            run = subprocess.run([program, "verify", "a.onnx", "b.onnx"], capture_output=True, text=True, env={"PATH": os.environ["PATH"]})
+        self.assertEqual(run.returncode, 1)
+        self.assertRegex(run.stderr, "^ascend-fuse: this command runs in the Python package ascend_fuse, which /.*python3.* does not have: pip install")
+        self.assertEqual(run.stderr.count("\n"), 1)
+
+    def test_verify_of_a_program_alone_finds_an_installed_package(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = shutil.copy(TOOL, folder)
+            package = ROOT / "tools" / "python"
+            run = subprocess.run([program, "verify", "/nowhere/a.onnx", "/nowhere/b.onnx"], capture_output=True, text=True,
+                                 env={"PATH": os.environ["PATH"], "PYTHONPATH": str(package)})
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("/nowhere/a.onnx", run.stderr)
+        self.assertNotIn("Traceback", run.stderr)
 
 
 if __name__ == "__main__":

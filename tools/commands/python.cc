@@ -91,10 +91,20 @@ void SetEnvironment() {
   setenv(kNoConfig, "1", 1);
 }
 
+// Runs a module of a package that only Python can find, or says that there is none.
+constexpr char kFindPackage[] = R"(import importlib.util, runpy, sys
+module = sys.argv.pop(1)
+if importlib.util.find_spec("ascend_fuse") is None:
+    sys.exit("ascend-fuse: this command runs in the Python package ascend_fuse, which " + sys.executable + " does not have: pip install the wheel"
+             " of this release, or keep the folder share of its archive beside bin")
+runpy.run_module("ascend_fuse." + module, run_name="__main__", alter_sys=True)
+)";
+
 // Runs a module of Python: its exit code, or 128 and the number of the signal that ended it.
 int RunModule(const std::string& module, const std::vector<std::string>& arguments, const std::vector<std::string>& more) {
   const std::string python = PythonProgram();
   std::vector<std::string> words = {python, "-m", "ascend_fuse." + module};
+  if (PythonFolder(OwnPath()).empty()) words = {python, "-c", kFindPackage, module};
   words.insert(words.end(), arguments.begin(), arguments.end());
   words.insert(words.end(), more.begin(), more.end());
   std::vector<char*> pointers;
