@@ -2,11 +2,12 @@
 
     python3 cmake/group_sources.py ROOT FOLDER NAME SOURCE...
 
-writes FOLDER/NAME_<number>.cc, each with sources of up to 2500 lines in all (ASCEND_FUSE_GROUP_LINES), and prints their paths. What a source keeps to
-itself (an anonymous namespace, a `using`) gets another name in a group where it occurs in another source of it, too. Where that is not
-possible, because a header has the name or it is that of a member as well, the sources are kept apart. So no source has to be written
-with its neighbours in mind. A group includes all headers first, which have their own names therefore. Paths in a group are relative to ROOT: the groups of two
-checkouts are the same to ccache.
+writes FOLDER/NAME_<number>.cc, each with sources of up to 2500 lines in all (ASCEND_FUSE_GROUP_LINES), and prints their paths. What a source keeps
+to itself (an anonymous namespace, a `using`) gets another name in a group where it occurs in another source of it, too. Where that is not
+possible, because a header has the name or it is that of a member as well, the sources are kept apart; and so is one that opens a namespace
+(`using namespace`) from the headers that declare types of its names in another one. So no source has to be written with its neighbours in
+mind. A group includes all headers first, which have their own names therefore. Paths in a group are relative to ROOT: the groups of two checkouts
+are the same to ccache.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ COMMENT_OR_TEXT = re.compile(r'//(?! namespace$)[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\
 HIDDEN = re.compile(r"^namespace \{$(.*?)^\}  // namespace$", re.DOTALL | re.MULTILINE)
 # What stands at the beginning of a line of a namespace declares something: the name before (, =, {, ; or [ or a base.
 TYPE = re.compile(r"^(?:template <[^\n]*>\s*)?(?:struct|class|enum class|enum|using|namespace) (\w+)", re.MULTILINE)
-OTHER = re.compile(r"^(?!struct|class|enum|using|namespace|template|return)[A-Za-z_][\w:<>,&*\s\[\].()]*?\b(\w+)(?=\s*(?:\(|=|\{|;|\[))",
+OTHER = re.compile(r"^(?:\[\[\w+\]\] )?(?!struct|class|enum|using|namespace|template|return)[A-Za-z_][\w:<>,&*\s\[\].()]*?\b(\w+)(?=\s*(?:\(|=|\{|;|\[))",
                    re.MULTILINE)
 MACRO = re.compile(r"^#define (\w+)", re.MULTILINE)
 INCLUDE = re.compile(r'^#include (?:"([^"\n]+)"|<[^>\n]+>)', re.MULTILINE)
+OPENED = re.compile(r"^using namespace (\w+);", re.MULTILINE)
 CONDITIONAL = re.compile(r"^#if.*?^#endif[^\n]*", re.DOTALL | re.MULTILINE)
 
 
@@ -37,7 +39,8 @@ class Source:
     own: set[str]  # the names that it keeps to itself
     fixed: set[str]  # those of them that cannot have another name
     words: set[str]  # all its words
-    types: set[str]  # those that its headers declare
+    types: set[tuple[str, str]]  # those that its headers declare, each after its namespace
+    opened: set[tuple[str, str]]  # those of them that it uses without naming their namespace
     lines: int
     includes: list[str]
 
@@ -53,16 +56,24 @@ class Headers:
                 self.words |= set(WORD.findall(COMMENT_OR_TEXT.sub(" ", header.read_text())))
 
     @functools.cache
-    def one(self, path: str) -> tuple[frozenset[str], frozenset[str]]:
-        """The headers that a file includes, and the types that it declares."""
+    def one(self, path: str) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
+        """The headers that a file includes, and the types that it declares, each after its namespace."""
         text = (self.root / path).read_text()
-        types = frozenset(TYPE.findall(COMMENT_OR_TEXT.sub(" ", text)))
-        return frozenset(h for h in INCLUDE.findall(text) if h and (self.root / h).exists()), types
+        types = set()
+        namespaces = [""]
+        for line in text.splitlines():
+            if opens := re.match(r"namespace ([\w:]*) ?\{$", line):
+                namespaces.append(opens[1])
+            elif line.startswith("}  // namespace") and len(namespaces) > 1:
+                namespaces.pop()
+            elif declares := TYPE.match(line):
+                types.add((namespaces[-1], declares[1]))
+        return frozenset(h for h in INCLUDE.findall(text) if h and (self.root / h).exists()), frozenset(types)
 
-    def types(self, source: str) -> set[str]:
+    def types(self, source: str) -> set[tuple[str, str]]:
         """The types of the headers of a source, and of those that these include."""
         seen: set[str] = set()
-        types: set[str] = set()
+        types: set[tuple[str, str]] = set()
         waiting = set(self.one(source)[0])
         while waiting:
             header = waiting.pop()
@@ -84,7 +95,17 @@ def read(root: Path, path: str, headers: Headers) -> Source:
     members = set(re.findall(r"(?:\.|->|::)\s*(?:template )?([A-Za-z_]\w*)", bare))
     fixed |= own & (headers.words | members)
     includes = [match.group() for match in INCLUDE.finditer(CONDITIONAL.sub("", text))]
-    return Source(path, own | fixed, fixed, set(WORD.findall(bare)), headers.types(path), text.count("\n"), includes)
+    words, types = set(WORD.findall(bare)), headers.types(path)
+    opened = {(space, name) for space, name in types if space in OPENED.findall(bare) and name in words}
+    return Source(path, own | fixed, fixed, words, types, opened, text.count("\n"), includes)
+
+
+def can_stand_before_or_after(source: Source, other: Source) -> bool:
+    """Whether no name of a source means something else where the headers of the other one are included, too."""
+    names = {name for _, name in other.types}
+    if source.fixed & (other.words | names):
+        return False
+    return not any(name == used and space != opened for opened, used in source.opened if used in names for space, name in other.types)
 
 
 def group(sources: list[Source]) -> list[list[Source]]:
@@ -93,7 +114,7 @@ def group(sources: list[Source]) -> list[list[Source]]:
     for source in sources:
         for members in groups:
             fits = sum(m.lines for m in members) + source.lines <= MOST_LINES
-            if fits and not any(source.fixed & (m.words | m.types) or m.fixed & (source.words | source.types) for m in members):
+            if fits and all(can_stand_before_or_after(source, m) and can_stand_before_or_after(m, source) for m in members):
                 members.append(source)
                 break
         else:

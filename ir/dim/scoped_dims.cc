@@ -37,7 +37,7 @@ void DimTable::Enter(Impl& table, uint64_t scope) {
     for (const auto& [a, b] : known->second) {
       Polynomial difference = table.Of(table.Resolve(a));
       if (!AddTo(&difference, table.Of(table.Resolve(b)), -1) || difference.empty()) continue;
-      const Replacement best = table.BestReplacement(difference, false);
+      const Substitution best = table.BestSubstitution(difference, false);
       const Dim value = best.atom < 0 ? Dim() : table.Intern(best.value);
       if (value.known()) Place(table, static_cast<uint32_t>(best.atom), value);
     }

@@ -30,7 +30,7 @@ struct Interval {
 };
 
 // Which atom of a sum that is 0 is best replaced by what.
-struct Replacement {
+struct Substitution {
   int64_t atom = -1;  // none
   Polynomial value;
 };
@@ -136,7 +136,7 @@ struct DimTable::Impl {
   // meets `seq`, the run is within the buffer (or the rows left would not fit what they meet).
   bool UnifyWithinBounds(Dim a, Dim b);
   bool Unify(Dim a, Dim b);
-  dim_algebra::Replacement BestReplacement(const Polynomial& difference,
+  dim_algebra::Substitution BestSubstitution(const Polynomial& difference,
                                            bool of_scope);  // among atoms that the scope made, or all
   // What was known of the atom that `value` replaces holds for `value`.
   void Transfer(const Polynomial& polynomial, Dim value, const Interval& range);

@@ -170,9 +170,9 @@ bool DimTable::Impl::Unify(Dim a, Dim b) {
     term.factors = std::move(quotient.factors);
     term.coefficient /= static_cast<int64_t>(content);
   }
-  Replacement best = BestReplacement(difference, true);
+  Substitution best = BestSubstitution(difference, true);
   const bool here_only = best.atom < 0 && scope != 0;
-  if (here_only) best = BestReplacement(difference, false);
+  if (here_only) best = BestSubstitution(difference, false);
   if (best.atom < 0) return true;
   const uint32_t id = static_cast<uint32_t>(best.atom);
   const Interval range = atoms[id].kind == AtomKind::kSymbol ? atoms[id].range : BoundsOfAtom(id, 2);
@@ -208,8 +208,8 @@ int64_t ScoreOf(uint32_t id, AtomKind kind, bool fresh, bool positive) {
 
 }  // namespace
 
-Replacement DimTable::Impl::BestReplacement(const Polynomial& difference, bool of_scope) {
-  Replacement best;
+Substitution DimTable::Impl::BestSubstitution(const Polynomial& difference, bool of_scope) {
+  Substitution best;
   int64_t best_score = kMinusInfinity;
   for (size_t i = 0; i < difference.size(); ++i) {
     const Term& term = difference[i];

@@ -55,3 +55,22 @@ def test_the_sources_of_a_library_are_few_groups(tmp_path: Path) -> None:
     for library in ("ir", "patterns", "passes"):
         sources = sorted(str(path.relative_to(ROOT)) for path in (ROOT / library).rglob("*.cc"))
         assert len(groups(ROOT, tmp_path / library, *sources)) < len(sources) / 3, library
+
+
+def test_a_private_name_is_found_behind_an_attribute(tmp_path: Path) -> None:
+    names = write(tmp_path, a=private("[[noreturn]] void Broken() {}"), b=private("[[noreturn]] void Broken() {}"))
+    assert groups(tmp_path, tmp_path / "out", *names) == [
+        '#define Broken Broken_0\n#include "a.cc"\n#undef Broken\n#define Broken Broken_1\n#include "b.cc"\n#undef Broken\n']
+
+
+def test_a_source_that_opens_a_namespace_is_kept_from_headers_with_its_names(tmp_path: Path) -> None:
+    (tmp_path / "ir").mkdir()
+    (tmp_path / "ir/inner.h").write_text("namespace x {\nnamespace inner {\n\nstruct Term {};\n\n}  // namespace inner\n}  // namespace x\n")
+    (tmp_path / "ir/outer.h").write_text("namespace x {\n\nstruct Term {};\n\n}  // namespace x\n")
+    opens = '#include "ir/inner.h"\nnamespace x {\nusing namespace inner;\n'
+    names = write(tmp_path, a=opens + "int First(Term term);\n}\n", b=opens + "int Second(Term term);\n}\n", c=opens + "int Third();\n}\n",
+                  d='#include "ir/outer.h"\nnamespace x {\nint Fourth(Term term);\n}\n')
+    found = groups(tmp_path, tmp_path / "out", *names)
+    assert len(found) == 2
+    assert '"d.cc"' in next(group for group in found if '"a.cc"' not in group)
+    assert '"b.cc"' in next(group for group in found if '"a.cc"' in group)
