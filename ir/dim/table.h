@@ -137,7 +137,7 @@ struct DimTable::Impl {
   bool UnifyWithinBounds(Dim a, Dim b);
   bool Unify(Dim a, Dim b);
   dim_algebra::Substitution BestSubstitution(const Polynomial& difference,
-                                           bool of_scope);  // among atoms that the scope made, or all
+                                             bool of_scope);  // among atoms that the scope made, or all
   // What was known of the atom that `value` replaces holds for `value`.
   void Transfer(const Polynomial& polynomial, Dim value, const Interval& range);
 
