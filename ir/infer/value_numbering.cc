@@ -10,6 +10,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/inlined_vector.h"
+#include "ir/infer/counts.h"
 #include "ir/infer/movement_of.h"
 #include "ir/rounding.h"
 #include "ir/schema.h"
@@ -45,7 +46,7 @@ bool IsSplatOf(const Facts& facts, const Value* value, double number) {
 // reads has been looked at before.
 class Noise {
  public:
-  Noise(const Facts& facts, const Copies& copies) : facts_(facts), copies_(copies) {}
+  Noise(Facts& facts, const Copies& copies) : facts_(facts), copies_(copies) {}
 
   // The input, or an earlier value, that the node's first output merely copies, or nullptr.
   const Value* CopiedBy(const Node& node, std::string_view op) const {
@@ -124,7 +125,7 @@ class Noise {
       return all ? updates : nullptr;
     }
     const Value* places = part.placed_by != 0 ? node.input(part.placed_by) : nullptr;
-    return places != nullptr && IsFullIota(places, updates) ? updates : nullptr;
+    return places != nullptr && NamesEveryPlace(*places, updates, node.graph->model()) ? updates : nullptr;
   }
 
   bool IsInference(const Node& node) const {
@@ -193,32 +194,29 @@ class Noise {
     return nullptr;
   }
 
-  // Indices that name every row of the first dimension in order: Unsqueeze (Range (0, dim 0 of data, 1), -1).
-  bool IsFullIota(const Value* indices, const Value* data) const {
+  // Whether indices of ScatterND name every place of the first axes of `data` in order: each component counts the places of its
+  // own axis.
+  bool NamesEveryPlace(const Value& indices, const Value* data, const Model& model) const {
     const Fact& shape = facts_.Of(data);
-    const Fact& index = facts_.Of(indices);
-    if (!shape.has_rank || shape.shape.empty() || !index.has_rank || index.shape.size() != 2 || !index.shape[1].is(1) ||
-        !facts_.dims().Equal(index.shape[0], shape.shape[0])) {
-      return false;
+    const Fact& index = facts_.Of(&indices);
+    if (!index.has_rank || index.rank() < 2 || index.rank() > shape.rank() + 1) return false;
+    for (size_t axis = 0; axis + 1 < index.shape.size(); ++axis) {
+      if (!facts_.dims().Equal(index.shape[axis], shape.shape[axis])) return false;
     }
-    const Node* node = Through(indices)->producer;
-    for (int i = 0; i < kMaximumSteps && node != nullptr &&
-                    (KeepsOrder(facts_, *node) || (IsOp(*node, "Cast") && IsIndexType(node->output(0))));
-         ++i) {
-      const Value* input = Through(node->input(0));
-      node = input != nullptr ? input->producer : nullptr;
+    // No axis has more places than 32 bits number.
+    const auto fits = [](const Value&) { return true; };
+    const std::vector<Count> runs = RunsOf(CountContext{model, facts_, fits}, &indices);
+    if (runs.size() + 1 != index.shape.size()) return false;
+    for (size_t axis = 0; axis < runs.size(); ++axis) {
+      const Count& run = runs[axis];
+      const bool along =
+          run.steps.empty() ? facts_.dims().Resolve(shape.shape[axis]).is(1) : run.steps[0].axis == static_cast<int>(axis);
+      if (!along || !run.start.is(0)) return false;
     }
-    if (node == nullptr || !IsOp(*node, "Range")) return false;
-    // The length is the row count, so start 0 and step 1 name every row once.
-    return IsSplatOf(facts_, node->input(0), 0) && IsSplatOf(facts_, node->input(2), 1);
+    return true;
   }
 
-  bool IsIndexType(const Value* value) const {
-    const DataType type = facts_.Of(value).type;
-    return type == DataType::kInt64 || type == DataType::kInt32;
-  }
-
-  const Facts& facts_;
+  Facts& facts_;
   const Copies& copies_;
 };
 
@@ -290,7 +288,7 @@ void AppendNumber(uint64_t number, std::string* key) { key->append(reinterpret_c
 
 bool IsWeighting(const Node& node) { return IsOp(node, "Mul") || IsOp(node, "Div") || IsOp(node, "Add") || IsOp(node, "Sub"); }
 
-ValueNumbering::ValueNumbering(const Model& model, const Facts& facts) {
+ValueNumbering::ValueNumbering(const Model& model, Facts& facts) {
   numbers_.reserve(model.value_count());
   copies_.Reserve(model.value_count());
   std::vector<const Node*> nodes;
@@ -328,7 +326,7 @@ void ValueNumbering::AddConstant(const Value& value, const Facts& facts) {
   numbers_[value.id] = known_tensors_.try_emplace(std::move(key), value.id).first->second;
 }
 
-void ValueNumbering::Add(const Node& node, const Facts& facts) {
+void ValueNumbering::Add(const Node& node, Facts& facts) {
   for (const Use& use : node.inputs()) {
     if (use.value != nullptr && use.value->IsConstant()) AddConstant(*use.value, facts);
   }
@@ -361,7 +359,7 @@ const Value* ValueNumbering::First(const Value* value) const {
   return firsts_[number];
 }
 
-bool ValueNumbering::NumberAsCopy(const Node& node, const Facts& facts) {
+bool ValueNumbering::NumberAsCopy(const Node& node, Facts& facts) {
   const Value* copy = node.output(0);
   if (node.domain != NameId::kEmpty || copy == nullptr || IsNumbered(*copy)) return false;
   const Value* source = Noise(facts, copies_).CopiedBy(node, OpType(node));

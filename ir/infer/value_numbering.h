@@ -42,14 +42,15 @@ bool IsWeighting(const Node& node);
 // is looked through as well.
 class ValueNumbering {
  public:
-  // One pass over all graphs; linear. Dead nodes are passed over.
-  ValueNumbering(const Model& model, const Facts& facts);
+  // One pass over all graphs; linear. Dead nodes are passed over. What indices count may be a sum of dims, which is made in the
+  // table of `facts`; nothing that is known changes.
+  ValueNumbering(const Model& model, Facts& facts);
 
   // Numbers the outputs of a node that was made later, and the constants among its inputs, as the constructor
   // would; the facts of its outputs must be known by then. A value that has a number keeps it: one whose
   // producer was replaced is the value it was. Nodes are added in the order in which they were made. The cost
   // does not depend on the size of the model.
-  void Add(const Node& node, const Facts& facts);
+  void Add(const Node& node, Facts& facts);
   // The same for an initializer that was made later. One that has a number keeps it.
   void AddConstant(const Value& value, const Facts& facts);
 
@@ -74,7 +75,7 @@ class ValueNumbering {
   void Grow(const Value& value);
   void Assign(const Value& value, uint32_t number);  // unless it has one
   // Each tells whether it has numbered the node's outputs.
-  bool NumberAsCopy(const Node& node, const Facts& facts);
+  bool NumberAsCopy(const Node& node, Facts& facts);
   bool NumberByElements(const Node& node, const Facts& facts);
   void NumberByComputation(const Node& node);
   // The number of the small tensors with these elements, be they numbers or dims; kNoNumber if not all are known.

@@ -141,7 +141,7 @@ NearMissRecord Record(const Node& anchor, const Failure& failure) {
   record.module = ModulePath(anchor);
   record.matched_nodes = static_cast<int64_t>(failure.covered.size());
   if (const Node* node = failure.node != nullptr ? failure.node : ReaderOfFound(failure); node != nullptr) {
-    record.stopped_by = std::string(NodeName(*node).empty() && node != failure.node ? Label(*node) : NodeName(*node));
+    record.stopped_by = std::string(Label(*node));
   }
   record.code = failure.code;
   record.expected = failure.expected;

@@ -1,36 +1,16 @@
-// What integers count: element p of a tensor of indices is a start plus so much for each place along its axes, as Range, Mul, Add
-// and constants make it. The indices that pick rows in order are such sums, whatever an exporter wrote for them.
+// What integers count (ir/infer/counts.h), asked while nodes are tidied.
 #pragma once
 
 #include <optional>
 #include <vector>
 
-#include "ir/dim.h"
+#include "ir/infer/counts.h"
 #include "passes/tidy/kinds.h"
 
 namespace ascend_fuse {
 
-// So much for each place along one axis.
-struct CountStep {
-  int axis = 0;
-  Dim each;
-  // A vector of the places themselves, 0, 1 ...; nullptr where no value is that.
-  const Value* places = nullptr;
-};
-
-// Along axes without a step all elements are equal.
-struct Count {
-  Dim start;
-  std::vector<CountStep> steps;  // by axis, each axis once
-
-  // Whether the elements count 0, 1 ... from a number on along one axis, or are one number.
-  bool IsRun() const { return start.is_number() && (steps.empty() || (steps.size() == 1 && steps[0].each.is(1))); }
-};
-
-// What the elements of integers count; nullopt where that is not known.
+// CountOf and RunsOf of ir/infer/counts.h; numbers are cast as long as they fit by what inference knows.
 std::optional<Count> CountOf(const TidyContext& context, const Value& value);
-
-// The same of each component of `indices`, which stand along its last axis, where every one of them is a run; else empty.
 std::vector<Count> RunsOf(const TidyContext& context, const Value* indices);
 
 }  // namespace ascend_fuse
