@@ -4,6 +4,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -65,7 +66,7 @@ class CommandLineTest(unittest.TestCase):
             program = shutil.copy(TOOL, folder)
             package = ROOT / "tools" / "python"
             run = subprocess.run([program, "verify", "/nowhere/a.onnx", "/nowhere/b.onnx"], capture_output=True, text=True,
-                                 env={"PATH": os.environ["PATH"], "PYTHONPATH": str(package)})
+                                 env={"PATH": os.path.dirname(sys.executable), "PYTHONPATH": str(package)})
         self.assertEqual(run.returncode, 1)
         self.assertIn("/nowhere/a.onnx", run.stderr)
         self.assertNotIn("Traceback", run.stderr)
