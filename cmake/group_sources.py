@@ -95,8 +95,8 @@ def read(root: Path, path: str, headers: Headers) -> Source:
     members = set(re.findall(r"(?:\.|->|::)\s*(?:template )?([A-Za-z_]\w*)", bare))
     fixed |= own & (headers.words | members)
     includes = [match.group() for match in INCLUDE.finditer(CONDITIONAL.sub("", text))]
-    words, types = set(WORD.findall(bare)), headers.types(path)
-    opened = {(space, name) for space, name in types if space in OPENED.findall(bare) and name in words}
+    words, types, spaces = set(WORD.findall(bare)), headers.types(path), set(OPENED.findall(bare))
+    opened = {(space, name) for space, name in types if space in spaces and name in words}
     return Source(path, own | fixed, fixed, words, types, opened, text.count("\n"), includes)
 
 
