@@ -130,7 +130,7 @@ bool LeadsToProduct(const FunctionContext& context, const Value* value, bool com
     const std::string_view op = OpType(*node);
     const MovementKind movement = KindOf(*context.facts, *node);
     const bool moves = movement == MovementKind::kKeepsOrder || movement == MovementKind::kPermutes;
-    if (moves || op == "Conv" || op == "Cast" || op == "Tanh" || op == "Clip" || op == "Div") {
+    if (moves || op == "Conv" || op == "Cast" || op == "Tanh" || op == "Clip" || op == "Div" || op == "ScatterND") {
       work.push_back(node->input(0));
     } else if (op == "Add" || op == "Sub" || op == "Mul" || op == "Max" || op == "Sum") {
       work.push_back(node->input(1));
@@ -320,6 +320,11 @@ std::string Clips(const FunctionContext& context, const Node& clip) {
                        : above        ? fmt::format(" to at most {:.6g}", high)
                                       : "";
   return fmt::format("{} clips the scores{} before the softmax, and kernels do not", ValueName(*clip.output()), bounds);
+}
+
+// What a ScatterND does to the scores, as a sentence.
+std::string WritesTo(const Node& scatter) {
+  return fmt::format("ScatterND writes {} into the scores before the softmax, and kernels do not", ValueName(*scatter.input(2)));
 }
 
 // What a tensor of factors after a mask or a bias does to it, as a sentence; "" where there is none.
@@ -577,6 +582,11 @@ class ScoreReader {
       }
       if (IsOp(*node, "Clip") && node->input(0) != nullptr) {
         if (path.unfused.empty()) path.unfused = Clips(context_, *node);
+        RETURN_IF_ERROR(Continue(&view, node->input(0)));
+        continue;
+      }
+      if (IsOp(*node, "ScatterND") && node->input(2) != nullptr && LeadsToProduct(context_, node->input(0))) {
+        if (path.unfused.empty()) path.unfused = WritesTo(*node);
         RETURN_IF_ERROR(Continue(&view, node->input(0)));
         continue;
       }
