@@ -95,3 +95,29 @@ def test_an_input_that_ends_its_process_is_refused(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(sys, "executable", str(killed_python(tmp_path / "bin", unless="false") / "python3"))
     with pytest.raises(session.EndedBySignal, match="signal 8"):
         session.run_elsewhere(model, feeds)
+
+
+def test_elements_of_an_input_can_be_given(tmp_path: Path) -> None:
+    """As Silero's detector has it: an input chooses the branch, and each branch takes one length."""
+    model = written(tmp_path / "m.onnx", """
+        detector (float[1, n] x, int64 rate, float[2] gain) => (float[a, b] y, float[2] g) <int64 expected = {16000}, int64[2] wide = {2, 256}, int64[2] slim = {2, 128}> {
+          high = Equal (rate, expected)
+          y = If (high) <then_branch = high () => (float[c, d] t) { t = Reshape (x, wide) },
+                         else_branch = low () => (float[e, f] u) { u = Reshape (x, slim) }>
+          g = Identity (gain)
+        }""")
+    assert "Input shape" in run("verify", model, model, "--bindings", '[{"n": 512}]').err
+    said = run_ok("verify", model, model, "--bindings", '[{"n": 512, "rate": 16000, "gain": [0.5, 2]}]').out
+    assert "float32[2, 256]" in said and "n=512,rate=16000,gain=[0.5, 2]" in said
+
+
+@pytest.mark.parametrize("binding, sentence", [
+    ('{"n": 4, "m": 3}', "the bindings have `m`, which is neither a dim nor an input of the model; dims: n; inputs: x, rate"),
+    ('{"n": 4, "rate": 0.5}', "the bindings give 0.5 for `rate`, which is int64[]"),
+    ('{"n": 4, "rate": [1, 2]}', "the bindings give [1, 2] for `rate`, which is int64[]"),
+    ('{"n": 4, "x": "loud"}', 'the bindings give "loud" for `x`, which is float32[1, 4]'),
+])
+def test_bindings_that_cannot_be(tmp_path: Path, binding: str, sentence: str) -> None:
+    model = written(tmp_path / "m.onnx", "m (float[1, n] x, int64 rate) => (float[1, n] y, int64 r) { y = Identity (x) r = Identity (rate) }")
+    done = run("verify", model, model, "--bindings", f"[{binding}]")
+    assert done.code == 1 and sentence in done.err

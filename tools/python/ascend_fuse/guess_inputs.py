@@ -205,7 +205,8 @@ def traced_sizes(model: onnx.ModelProto) -> list[tuple[int, int]]:
 
 
 def make_inputs(entry: Entry, binding: Binding) -> dict[str, np.ndarray]:
-    """Like `ascend_fuse.inputs.make_inputs`, with the meanings of EXTRA_MEANINGS as well."""
+    """Like `ascend_fuse.inputs.make_inputs`, with the meanings of EXTRA_MEANINGS as well, and with inputs whose elements the binding
+    gives: "values": {"speed": 1.5}."""
     plain = {**entry, "inputs": [s for s in entry["inputs"] if s["meaning"] not in EXTRA_MEANINGS]}
     arrays = known_inputs.make_inputs(plain, binding)
     seed = int(binding.get("seed", 0))
@@ -236,6 +237,8 @@ def make_inputs(entry: Entry, binding: Binding) -> dict[str, np.ndarray]:
         else:
             value = rng.integers(0, 3, shape)
         result[name] = np.asarray(value).astype(dtype)
+    for name, value in binding.get("values", {}).items():
+        result[name] = np.broadcast_to(np.asarray(value, result[name].dtype), result[name].shape).copy()
     return result
 
 

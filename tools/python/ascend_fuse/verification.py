@@ -50,6 +50,7 @@ except ImportError as error:  # pragma: no cover
     sys.exit(1)
 
 from ascend_fuse import guess_inputs
+from ascend_fuse.codes import say_if_codes
 from ascend_fuse.compared_regions import region_comparer
 from ascend_fuse.comparison import Comparison, Result, care_mask, compare
 from ascend_fuse.expanded import (CannotLoad, Expanded, Inlined, RefusedByAtc, VerifyError, find_tool, first_line, npu_nodes,
@@ -71,10 +72,6 @@ RANDOM = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLik
 
 # When --tolerance is not given: by the least precise float type in the original.
 DEFAULT_TOLERANCES = {"float32": 1e-4, "float16": 1e-2, "bfloat16": 5e-2}
-
-# A fair bound of models that round activations to codes (docs/quantised.md), and the operators that do so.
-TOLERANCE_OF_CODES = 1e-2
-MAKE_CODES = {"QuantizeLinear", "DynamicQuantizeLinear"}
 
 
 def least_precise(model) -> str:
@@ -198,7 +195,7 @@ def verify_models(
             )
         else:
             result.comparisons.append(comparison)
-    _say_if_codes(original, result)
+    say_if_codes(original, result)
     if not result.comparisons:
         raise _refuses_all(entry, result)
     return result
@@ -334,21 +331,6 @@ def _say_if_random(session, feeds, expected, original, failed: list[Comparison])
         comparison.because = (
             f"the original itself gives another {name} in every run{found}: export it in inference mode, with"
             " module.eval()"
-        )
-
-
-def _say_if_codes(original, result: Result) -> None:
-    """Says why outputs may be a little beyond the tolerance where the model rounds activations to codes."""
-    failed = [c for c in (*result.comparisons, *result.regions) if not c.ok]
-    if not failed or any(not c.compared or not result.tolerance < c.max_rel <= TOLERANCE_OF_CODES for c in failed):
-        return
-    constants = {t.name for t in original.graph.initializer} | {v for n in original.graph.node if n.op_type == "Constant" for v in n.output}
-    nodes = [n for n in original.graph.node if n.op_type in MAKE_CODES and n.input[0] not in constants]
-    if nodes:
-        result.notes.append(
-            f"the original rounds activations to codes ({nodes[0].op_type} at {nodes[0].name or nodes[0].output[0]}, {len(nodes)} in"
-            " all): where a sum lies in the middle between two codes, another order of addition gives the next code, and one code may be more"
-            f" than the tolerance of {result.tolerance:g}. --tolerance {TOLERANCE_OF_CODES:g} is a fair bound for such models"
         )
 
 
