@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "fmt/format.h"
-#include "ir/constant_tensor.h"
 #include "ir/onnx/encode.h"
 #include "ir/status_macros.h"
 #include "ir/streamed_tensor.h"
@@ -27,17 +26,6 @@ void ForEachReader(const Node& node, const Visit& visit) {
     }
   }
 }
-
-namespace {
-
-// Of an initializer, or of a Constant node that holds a tensor; nullptr for any other value.
-const Tensor* TensorOf(const Value& constant, Arena* arena) {
-  if (constant.IsConstant()) return constant.initializer;
-  const std::optional<Tensor> tensor = ConstantTensor(constant);
-  return tensor.has_value() ? arena->New<Tensor>(*tensor) : nullptr;
-}
-
-}  // namespace
 
 NewNode PlanOf(const Node& node) {
   NewNode plan;
@@ -340,6 +328,39 @@ const Node* Rewriter::Replace(absl::Span<const TakenOutput> taken, size_t output
   return node;
 }
 
+const Node* Rewriter::ReplaceWaiting(const Node& old, const NewNode& spec) {
+  const Node* node = Create(spec, old.graph, old.output_count, old.order);
+  for (size_t i = 0; i < old.output_count; ++i) {
+    const Value* value = old.output(i);
+    if (value == nullptr) continue;
+    *GraphKey::Mutable(&node->outputs_begin[i]) = value;
+    if (value->producer == &old) {
+      SetProducer(value, node, static_cast<uint32_t>(i));
+    } else {
+      BringBackInstead(value, &old, node);
+    }
+  }
+  KillIfUnused(node);
+  const Node* const replaced[] = {&old};
+  ShareName(node, replaced);
+  return node;
+}
+
+void Rewriter::BringBackInstead(const Value* value, const Node* before, const Node* after) {
+  for (const Node* producer = value->producer; producer != nullptr && producer->id < undo_.size();) {
+    std::vector<Undo>& undo = undo_[producer->id];
+    const auto entry = std::find_if(undo.begin(), undo.end(), [&](const Undo& one) { return one.value == value; });
+    if (entry == undo.end()) return;
+    if (entry->producer == before) {
+      Note(
+          [this, id = producer->id, at = entry - undo.begin(), before] { undo_[id][static_cast<size_t>(at)].producer = before; });
+      entry->producer = after;
+      return;
+    }
+    producer = entry->producer;
+  }
+}
+
 void Rewriter::Restore(const Node* replacement) {
   if (replacement->id >= undo_.size()) return;
   std::vector<Undo> undo = std::move(undo_[replacement->id]);
@@ -399,11 +420,7 @@ const Value* Rewriter::KeptConstant(const Graph* graph, DataType type, absl::Spa
   tensor->storage = Storage::kMemory;
   tensor->dims = model_->arena().Copy(dims);
   tensor->memory = model_->arena().Copy(bytes());
-  const Value* value = CreateValue(graph, name);
-  tensor->name = value->name;
-  entry->second = value;
-  AddInitializer(graph, value, tensor);
-  return value;
+  return entry->second = AddTensor(graph, tensor, name);
 }
 
 void Rewriter::AddInitializer(const Graph* graph, const Value* value, const Tensor* tensor) {
@@ -416,11 +433,6 @@ void Rewriter::AddInitializer(const Graph* graph, const Value* value, const Tens
   MarkChanged(graph);
 }
 
-absl::StatusOr<const Tensor*> Rewriter::PartOf(const Value* constant) {
-  if (BitWidth(constant->initializer->type) % 8 != 0) return NotStreamed(ValueName(*constant), "it has no whole bytes");
-  return PlainTensor(model_, *constant->initializer, ValueName(*constant));
-}
-
 absl::StatusOr<const Value*> Rewriter::Dequantized(const Graph* graph, DataType type, absl::Span<const int64_t> dims,
                                                    const Dequantization& how, std::string_view name) {
   std::string key = fmt::format("{}:{}", static_cast<const void*>(graph), DescribeDequantization(type, dims, how));
@@ -431,24 +443,10 @@ absl::StatusOr<const Value*> Rewriter::Dequantized(const Graph* graph, DataType 
     return Constant(graph, type, dims, bytes, name);
   }
   Note([this, key] { constants_.erase(key); });
-  const Value* value = CreateValue(graph, name);
-  tensor->name = value->name;
-  AddInitializer(graph, value, tensor);
-  constants_.emplace(std::move(key), value);
-  return value;
+  return constants_.emplace(std::move(key), AddTensor(graph, tensor, name)).first->second;
 }
 
-const Value* Rewriter::AddStreamed(const Graph* graph, absl::Span<const Tensor* const> parts, absl::Span<const int64_t> dims,
-                                   int64_t rows, const StreamOrder& order, std::string_view name) {
-  Arena& arena = model_->arena();
-  Tensor* tensor = arena.New<Tensor>();
-  tensor->type = parts[0]->type;
-  tensor->storage = Storage::kJoined;
-  tensor->parts = arena.Copy(parts);
-  tensor->rows = rows;
-  tensor->order = arena.Copy(order.places);
-  tensor->unit = order.unit;
-  tensor->dims = arena.Copy(dims);
+const Value* Rewriter::AddTensor(const Graph* graph, Tensor* tensor, std::string_view name) {
   const Value* value = CreateValue(graph, name);
   tensor->name = value->name;
   AddInitializer(graph, value, tensor);
@@ -456,50 +454,14 @@ const Value* Rewriter::AddStreamed(const Graph* graph, absl::Span<const Tensor* 
 }
 
 absl::StatusOr<const Value*> Rewriter::Join(absl::Span<const Value* const> constants, int64_t axis, std::string_view name) {
-  std::vector<int64_t> dims;
-  int64_t along = 0;
-  std::vector<const Tensor*> parts;
-  for (const Value* value : constants) {
-    if (!value->IsConstant()) return NotStreamed(ValueName(*value), "it is not an initializer");
-    const Tensor* tensor = value->initializer;
-    if (axis < 0 || axis >= static_cast<int64_t>(tensor->dims.size()))
-      return NotStreamed(ValueName(*value), "it has too few dims");
-    std::vector<int64_t> own(tensor->dims.begin(), tensor->dims.end());
-    along += own[static_cast<size_t>(axis)];
-    own[static_cast<size_t>(axis)] = 0;
-    if (parts.empty()) dims = own;
-    if (dims != own || tensor->type != constants[0]->initializer->type)
-      return NotStreamed(ValueName(*value), "type or dims differ");
-    ASSIGN_OR_RETURN(const Tensor* part, PartOf(value));
-    parts.push_back(part);
-  }
-  if (parts.empty()) return absl::InvalidArgumentError("nothing to merge");
-  int64_t rows = 1;
-  for (int64_t i = 0; i < axis; ++i) rows *= dims[static_cast<size_t>(i)];
-  dims[static_cast<size_t>(axis)] = along;
-  return AddStreamed(constants[0]->graph, parts, dims, rows, {}, name);
+  ASSIGN_OR_RETURN(Tensor * tensor, JoinedTensor(model_, constants, axis));
+  return AddTensor(constants[0]->graph, tensor, name);
 }
 
 absl::StatusOr<const Value*> Rewriter::Reorder(const Value* constant, int64_t axis, absl::Span<const int64_t> order,
                                                std::string_view name) {
-  const Tensor* tensor = TensorOf(*constant, &model_->arena());
-  if (tensor == nullptr) return NotStreamed(ValueName(*constant), "it is not an initializer");
-  std::vector<int64_t> dims(tensor->dims.begin(), tensor->dims.end());
-  if (axis < 0 || axis >= static_cast<int64_t>(dims.size()) || order.empty())
-    return NotStreamed(ValueName(*constant), "it has no such axis");
-  if (BitWidth(tensor->type) % 8 != 0) return NotStreamed(ValueName(*constant), "it has no whole bytes");
-  ASSIGN_OR_RETURN(const Tensor* whole, PlainTensor(model_, *tensor, ValueName(*constant)));
-  const auto place = static_cast<size_t>(axis);
-  const int64_t before = dims[place];
-  if (std::any_of(order.begin(), order.end(), [before](int64_t from) { return from < -1 || from >= before; })) {
-    return NotStreamed(ValueName(*constant), "the order names places that it has not");
-  }
-  int64_t rows = 1;
-  int64_t inner = 1;  // elements at one place
-  for (size_t i = 0; i < dims.size(); ++i) (i < place ? rows : inner) *= i == place ? 1 : dims[i];
-  dims[place] = static_cast<int64_t>(order.size());
-  if (rows == 1) return AddStreamed(constant->graph, RunsOf(model_, *whole, inner, order), dims, 1, {}, name);
-  return AddStreamed(constant->graph, {whole}, dims, rows, {order, inner}, name);
+  ASSIGN_OR_RETURN(Tensor * tensor, ReorderedTensor(model_, *constant, axis, order));
+  return AddTensor(constant->graph, tensor, name);
 }
 
 const Value* Rewriter::NumberConstant(const Graph* graph, DataType type, double value, std::string_view name) {

@@ -61,6 +61,9 @@ class Rewriter {
   // The same of a node with the outputs of `old`, each at its own place; those that another node computes by now stay there.
   const Node* ReplaceNode(const Node& old, const NewNode& node);
 
+  // Writes a dead node anew that a Restore may bring back: the new node, which is dead too, comes back in its place.
+  const Node* ReplaceWaiting(const Node& old, const NewNode& node);
+
   // The values that a Replace gave a new producer, in the order of these replacements; those that were taken back are gone.
   absl::Span<const Value* const> replaced() const { return replaced_; }
 
@@ -166,16 +169,11 @@ class Rewriter {
     *field = value;
   }
   void AddInitializer(const Graph* graph, const Value* value, const Tensor* tensor);
-  // The elements of a constant as a part of one that is streamed when the model is saved.
-  absl::StatusOr<const Tensor*> PartOf(const Value* constant);
-  // A constant of these parts among the initializers of `graph`.
-  struct StreamOrder {
-    absl::Span<const int64_t> places;
-    int64_t unit = 1;
-  };
-  const Value* AddStreamed(const Graph* graph, absl::Span<const Tensor* const> parts, absl::Span<const int64_t> dims,
-                           int64_t rows, const StreamOrder& order, std::string_view name);
+  // A constant of this tensor among the initializers of `graph`.
+  const Value* AddTensor(const Graph* graph, Tensor* tensor, std::string_view name);
   void SetProducer(const Value* value, const Node* producer, uint32_t output_index);
+  // Of the producers that Restores would give a value, `after` takes the place of `before`.
+  void BringBackInstead(const Value* value, const Node* before, const Node* after);
   void KillIfUnused(const Node* node);
   void Revive(const Node* node);
   void KeepOrder(const Node* node);

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "ir/constant_tensor.h"
 #include "ir/status_macros.h"
 
 namespace ascend_fuse {
@@ -149,6 +151,78 @@ std::vector<const Tensor*> RunsOf(Model* model, const Tensor& whole, int64_t inn
     parts.push_back(part);
   }
   return parts;
+}
+
+namespace {
+
+// Of an initializer, or of a Constant node that holds a tensor; nullptr for any other value.
+const Tensor* TensorOf(const Value& constant, Arena* arena) {
+  if (constant.IsConstant()) return constant.initializer;
+  const std::optional<Tensor> tensor = ConstantTensor(constant);
+  return tensor.has_value() ? arena->New<Tensor>(*tensor) : nullptr;
+}
+
+Tensor* OfParts(Model* model, absl::Span<const Tensor* const> parts, absl::Span<const int64_t> dims, int64_t rows,
+                absl::Span<const int64_t> order, int64_t unit) {
+  Arena& arena = model->arena();
+  Tensor* tensor = arena.New<Tensor>();
+  tensor->type = parts[0]->type;
+  tensor->storage = Storage::kJoined;
+  tensor->parts = arena.Copy(parts);
+  tensor->rows = rows;
+  tensor->order = arena.Copy(order);
+  tensor->unit = unit;
+  tensor->dims = arena.Copy(dims);
+  return tensor;
+}
+
+}  // namespace
+
+absl::StatusOr<Tensor*> JoinedTensor(Model* model, absl::Span<const Value* const> constants, int64_t axis) {
+  std::vector<int64_t> dims;
+  int64_t along = 0;
+  std::vector<const Tensor*> parts;
+  for (const Value* value : constants) {
+    if (!value->IsConstant()) return NotStreamed(ValueName(*value), "it is not an initializer");
+    const Tensor* tensor = value->initializer;
+    if (axis < 0 || axis >= static_cast<int64_t>(tensor->dims.size()))
+      return NotStreamed(ValueName(*value), "it has too few dims");
+    std::vector<int64_t> own(tensor->dims.begin(), tensor->dims.end());
+    along += own[static_cast<size_t>(axis)];
+    own[static_cast<size_t>(axis)] = 0;
+    if (parts.empty()) dims = own;
+    if (dims != own || tensor->type != constants[0]->initializer->type)
+      return NotStreamed(ValueName(*value), "type or dims differ");
+    if (BitWidth(tensor->type) % 8 != 0) return NotStreamed(ValueName(*value), "it has no whole bytes");
+    ASSIGN_OR_RETURN(const Tensor* part, PlainTensor(model, *tensor, ValueName(*value)));
+    parts.push_back(part);
+  }
+  if (parts.empty()) return absl::InvalidArgumentError("nothing to merge");
+  int64_t rows = 1;
+  for (int64_t i = 0; i < axis; ++i) rows *= dims[static_cast<size_t>(i)];
+  dims[static_cast<size_t>(axis)] = along;
+  return OfParts(model, parts, dims, rows, {}, 1);
+}
+
+absl::StatusOr<Tensor*> ReorderedTensor(Model* model, const Value& constant, int64_t axis, absl::Span<const int64_t> order) {
+  const Tensor* tensor = TensorOf(constant, &model->arena());
+  if (tensor == nullptr) return NotStreamed(ValueName(constant), "it is not an initializer");
+  std::vector<int64_t> dims(tensor->dims.begin(), tensor->dims.end());
+  if (axis < 0 || axis >= static_cast<int64_t>(dims.size()) || order.empty())
+    return NotStreamed(ValueName(constant), "it has no such axis");
+  if (BitWidth(tensor->type) % 8 != 0) return NotStreamed(ValueName(constant), "it has no whole bytes");
+  ASSIGN_OR_RETURN(const Tensor* whole, PlainTensor(model, *tensor, ValueName(constant)));
+  const auto place = static_cast<size_t>(axis);
+  const int64_t before = dims[place];
+  if (std::any_of(order.begin(), order.end(), [before](int64_t from) { return from < -1 || from >= before; })) {
+    return NotStreamed(ValueName(constant), "the order names places that it has not");
+  }
+  int64_t rows = 1;
+  int64_t inner = 1;  // elements at one place
+  for (size_t i = 0; i < dims.size(); ++i) (i < place ? rows : inner) *= i == place ? 1 : dims[i];
+  dims[place] = static_cast<int64_t>(order.size());
+  if (rows == 1) return OfParts(model, RunsOf(model, *whole, inner, order), dims, 1, {}, 1);
+  return OfParts(model, {whole}, dims, rows, order, inner);
 }
 
 }  // namespace ascend_fuse

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "ir/graph.h"
 #include "ir/model.h"
 
 namespace ascend_fuse {
@@ -36,5 +37,11 @@ std::string DescribeDequantization(DataType type, absl::Span<const int64_t> dims
 // The places of the first axis of `whole` in this order (-1: zeros), each run of neighbours as one part; of a tensor whose
 // elements are streamed, all as one. `inner`: the elements at a place. `whole` lives as long as the model.
 std::vector<const Tensor*> RunsOf(Model* model, const Tensor& whole, int64_t inner, absl::Span<const int64_t> order);
+
+// What Rewriter::Join gives: the elements of `constants`, at least one, one after another along `axis`.
+absl::StatusOr<Tensor*> JoinedTensor(Model* model, absl::Span<const Value* const> constants, int64_t axis);
+
+// What Rewriter::Reorder gives: the elements of `constant` in another order along `axis`.
+absl::StatusOr<Tensor*> ReorderedTensor(Model* model, const Value& constant, int64_t axis, absl::Span<const int64_t> order);
 
 }  // namespace ascend_fuse

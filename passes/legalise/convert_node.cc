@@ -34,15 +34,17 @@ constexpr NewMeaning kNewMeanings[] = {
     {"Upsample", 10, "is deprecated"},
 };
 
-// Words of attributes that a version brought.
+// Words of attributes that a version brought, or took away.
 struct NewWord {
   std::string_view op;
   int since;
   std::string_view attribute;
   std::string_view word;
+  bool gone = false;
 };
 constexpr NewWord kNewWords[] = {
     {"Pad", 19, "mode", "wrap"},
+    {"Resize", 13, "coordinate_transformation_mode", "tf_half_pixel_for_nn", true},
     {"Resize", 19, "coordinate_transformation_mode", "half_pixel_symmetric"},
     {"ScatterElements", 18, "reduction", "max"},
     {"ScatterElements", 18, "reduction", "min"},
@@ -123,6 +125,7 @@ absl::Status CheckMeaning(const Node& node, const Schema& a, const Schema& b, co
   for (const NewWord& row : kNewWords) {
     if (row.op != a.op_type || low >= row.since || high < row.since) continue;
     if (StringAttribute(node, row.attribute).value_or("") != row.word) continue;
+    if (row.gone) return Cannot(fmt::format("knows the {} {} before opset {} only", row.attribute, row.word, row.since));
     return Cannot(fmt::format("knows the {} {} from opset {} on", row.attribute, row.word, row.since));
   }
   if (a.op_type == "Mod" && low < 28 && high >= 28 && IntAttribute(node, "fmod").value_or(0) == 0 &&
@@ -138,6 +141,9 @@ absl::Status CheckMeaning(const Node& node, const Schema& a, const Schema& b, co
     const int rank = node.input(0) != nullptr ? facts.Of(node.input(0)).rank() : -1;
     const int64_t axis = IntAttribute(node, "axis").value_or(a.since_version < 13 ? 1 : -1);
     if (rank < 0 || (axis != -1 && axis != rank - 1)) return Cannot("took all axes from axis on as one before opset 13");
+  }
+  if (a.op_type == "Dropout" && low < 12 && high >= 12 && node.output(1) != nullptr) {
+    return Cannot("does not say before opset 12 what the mask of an inference is");
   }
   if (a.op_type == "BatchNormalization" && low < 14 && high >= 14 && node.output_count > 1) {
     return Cannot("has other outputs in training before opset 14");
@@ -231,6 +237,11 @@ class Writer {
         changed_ = true;
         continue;
       }
+      if (name == "scales" && HasTwoSizes()) {
+        if (!IsEmpty(*value)) return Cannot("has scales or sizes there, and it is not known which of them is given");
+        changed_ = true;
+        continue;
+      }
       if (const int place = to_.FindInput(name); place >= 0) {
         changed_ = changed_ || static_cast<size_t>(place) != i;
         Put(static_cast<size_t>(place), {value, DataType::kUndefined, {}, {}});
@@ -299,6 +310,13 @@ class Writer {
     result_.inputs[place] = std::move(input);
   }
 
+  // Before opset 13 a Resize with sizes has scales without elements, and later none.
+  bool HasTwoSizes() const {
+    const int sizes =
+        from_.op_type == "Resize" && from_.since_version < 13 && to_.since_version >= 13 ? from_.FindInput("sizes") : -1;
+    return sizes >= 0 && static_cast<size_t>(sizes) < node_.input_count && node_.input(static_cast<size_t>(sizes)) != nullptr;
+  }
+
   bool Reduces() const { return from_.op_type.substr(0, 6) == "Reduce"; }
 
   bool NamesAxes() const {
@@ -351,7 +369,7 @@ const Node* Write(const NodeConversion& conversion, const Node& node, Rewriter* 
                               ? input.value
                               : rewriter->Constant(node.graph, input.type, input.dims, input.bytes, base + "_constant"));
   }
-  const Node* const written = rewriter->ReplaceNode(node, plan);
+  const Node* const written = node.dead ? rewriter->ReplaceWaiting(node, plan) : rewriter->ReplaceNode(node, plan);
   rewriter->CopyNotes(node, written);
   return written;
 }

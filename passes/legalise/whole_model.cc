@@ -46,7 +46,9 @@ WrittenNodes WriteOpset(Workspace& workspace, const PlannedNodes& planned, int64
     all.emplace_back(written, std::move(forms));
   }
   workspace.rewriter().SetOpsetImport("", to);
-  for (const auto& [written, forms] : all) workspace.Refresh(written);  // read as that opset reads them
+  for (const auto& [written, forms] : all) {
+    if (!written->dead) workspace.Refresh(written);  // read as that opset reads them
+  }
   return all;
 }
 

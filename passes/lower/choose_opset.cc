@@ -1,12 +1,13 @@
 // Chooses the opset before sites are lowered: 17 where only that is missing for an operator that has a kernel there
-// (LayerNormalization, HardSwish), in a model in which every node means at opset 17 what it meant, and in which ATC reads every
-// node as well as before. Spellings that GE's own pass joins at any opset do not count.
+// (LayerNormalization, HardSwish), in a model in which every node has a form at opset 17 that means what it meant, and in which
+// ATC reads every node as well as before. Spellings that GE's own pass joins at any opset do not count.
 #include <algorithm>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
+#include "ir/status_macros.h"
 #include "passes/core/call_of.h"
 #include "passes/core/workspace.h"
 #include "passes/legalise/adapt.h"
@@ -19,9 +20,9 @@ namespace {
 
 // Where LayerNormalization begins (onnx, docs/Changelog.md).
 constexpr int64_t kRaised = 17;
-// Below, ReduceSum, Squeeze and Unsqueeze have their axes in attributes and Softmax is of another meaning. Nodes that wait
-// after recognised operators are not written anew, so that all have to stay to the byte.
-constexpr int64_t kFirst = 13;
+// Below, Clip and Pad have their numbers in attributes, and types of operators are not known (ConvertNode). Paddle's exporter
+// writes 11 and 12.
+constexpr int64_t kFirst = 11;
 
 // What rules of patterns/rules/npu make of a recognised operator at the opset that the model imports now.
 enum class Lowered { kNot, kOpsetTooLow, kTaken };
@@ -77,31 +78,80 @@ bool WaitsForKernel(const Workspace& workspace, const Node& node) {
   return has_kernel(kRaised) && !has_kernel(workspace.model().OpsetVersion());
 }
 
-// Why not: a node, of those after recognised operators too, that is written otherwise at `to`, or has a form there that ATC
-// does not read and that it does not have now. "" where there is none. Recognised operators themselves are not written: they
-// are lowered, or the nodes after them come back.
-std::string WhyNotAt(const Workspace& workspace, int64_t to) {
-  const int64_t from = workspace.model().OpsetVersion();
+std::string ReadDifferently(const Node& node, int64_t to) {
+  return fmt::format("it is not raised because {} {} would be read differently at opset {}", OpType(node), Label(node), to);
+}
+
+// The nodes of sites, recognised operators and others, which a site names; and nodes that adapters are to take.
+struct KindsOfNodes {
   absl::flat_hash_set<const Node*> recognised;
-  for (const Site& site : workspace.sites) {
-    if (site.node != nullptr && workspace.IsMade(*site.node)) recognised.insert(site.node);
+  absl::flat_hash_set<const Node*> named;
+  absl::flat_hash_set<const Node*> lost;
+
+  KindsOfNodes(const Workspace& workspace, int64_t to) {
+    for (const Site& site : workspace.sites) {
+      if (site.node != nullptr) (workspace.IsMade(*site.node) ? recognised : named).insert(site.node);
+    }
+    const int64_t from = workspace.model().OpsetVersion();
+    EachStandardNode(workspace.model(), [&](const Node* node) {
+      if (recognised.contains(node) || named.contains(node)) return;
+      if (!ConvertNode(*node, from, to, workspace.facts()).ok()) lost.insert(node);
+    });
   }
-  const auto reads_the_same = [&](const Node& node) {
-    const auto conversion = ConvertNode(node, from, to, workspace.facts());
-    if (!conversion.ok() || conversion->has_value()) return false;
-    return NewForm(FormsAt(workspace, node, to), FormsOf(workspace, node)) == nullptr;
-  };
+};
+
+// Why not: a node that has no form at `to`, or one that ATC does not read and that it does not have now. "" where there is none;
+// `planned` are then the nodes that are written anew. Recognised operators are not written: they are lowered, or the nodes after
+// them come back, in their new form too. Nodes that a site names stay to the byte, and so do those that come back in a body.
+std::string WhyNotAt(const Workspace& workspace, const KindsOfNodes& kinds, int64_t to, PlannedNodes* planned) {
+  const int64_t from = workspace.model().OpsetVersion();
   if (const Node* node = NodeWithoutName(workspace, to); node != nullptr) {
     return fmt::format("it is not raised because {} {} has no name at opset {}", OpType(*node), Label(*node), to);
   }
+  const auto stays = [&](const Node& node) {
+    return kinds.named.contains(&node) || (node.dead && node.graph->owner() != nullptr);
+  };
   for (const auto& graph : workspace.model().graphs()) {
     for (const Node* node : graph->nodes()) {
-      const bool unwritten = recognised.contains(node) || (node->is_new && node->dead);
-      if (unwritten || node->domain != NameId::kEmpty || reads_the_same(*node)) continue;
-      return fmt::format("it is not raised because {} {} would be read differently at opset {}", OpType(*node), Label(*node), to);
+      const bool adapted = node->dead && (node->is_new || kinds.lost.contains(node));
+      const bool unwritten = adapted || kinds.recognised.contains(node);
+      if (unwritten || node->domain != NameId::kEmpty) continue;
+      auto conversion = ConvertNode(*node, from, to, workspace.facts());
+      if (conversion.ok() && conversion->has_value() && !stays(*node)) {  // Raise asks how ATC reads it
+        planned->emplace_back(node, **std::move(conversion));
+      } else if (!conversion.ok() || conversion->has_value() ||
+                 NewForm(FormsAt(workspace, *node, to), FormsOf(workspace, *node)) != nullptr) {
+        return ReadDifferently(*node, to);
+      }
     }
   }
   return "";
+}
+
+// Writes every node in its form of opset `to`, where adapters take what has none. False, and nothing is changed, where ATC does
+// not read one of these; `opset_not_raised` says why.
+absl::StatusOr<bool> Raise(Workspace& workspace, int64_t to) {
+  const int64_t from = workspace.model().OpsetVersion();
+  const Rewriter::Mark mark = workspace.rewriter().Now();
+  const auto adapted_before = workspace.result.adapted;
+  const KindsOfNodes kinds(workspace, to);
+  const auto is_lost = [&](const Node& node) { return kinds.lost.contains(&node); };
+  RETURN_IF_ERROR(kinds.lost.empty() ? absl::OkStatus() : ApplyAdapters(workspace, is_lost, to));
+  PlannedNodes planned;
+  workspace.result.opset_not_raised = WhyNotAt(workspace, kinds, to, &planned);
+  if (workspace.result.opset_not_raised.empty()) {
+    for (const auto& [node, before] : WriteOpset(workspace, planned, to)) {
+      if (NewForm(FormsOf(workspace, *node), before) != nullptr) workspace.result.opset_not_raised = ReadDifferently(*node, to);
+    }
+  }
+  if (!workspace.result.opset_not_raised.empty()) {
+    workspace.emitter().TakeBackAll(mark);
+    workspace.result.adapted = adapted_before;
+    return false;
+  }
+  workspace.result.opset_before = from;
+  workspace.result.converted = static_cast<int64_t>(planned.size());
+  return true;
 }
 
 }  // namespace
@@ -123,17 +173,13 @@ absl::Status ChooseOpset(Workspace& workspace) {
     if (site.record.kind == "layer_norm" && !by_ge && trial.Of(site) == Lowered::kOpsetTooLow) norms.push_back(&site);
   }
   if (norms.empty() && kernel == nullptr) return absl::OkStatus();
-  workspace.result.opset_not_raised = WhyNotAt(workspace, kRaised);
-  if (!workspace.result.opset_not_raised.empty()) return absl::OkStatus();
   workspace.rewriter().SetOpsetImport("", kRaised);
   const bool has_norm = std::any_of(norms.begin(), norms.end(), [&](const Site* s) { return trial.Of(*s) == Lowered::kTaken; });
-  if (!has_norm && kernel == nullptr) {
-    workspace.rewriter().SetOpsetImport("", from);
-    return absl::OkStatus();
-  }
-  workspace.result.opset_before = from;
-  workspace.result.opset_because =
-      fmt::format("where {} is an operator", has_norm ? std::string_view("LayerNormalization") : OpType(*kernel));
+  workspace.rewriter().SetOpsetImport("", from);
+  if (!has_norm && kernel == nullptr) return absl::OkStatus();
+  const std::string operator_there(has_norm ? std::string_view("LayerNormalization") : OpType(*kernel));
+  ASSIGN_OR_RETURN(const bool raised, Raise(workspace, kRaised));
+  if (raised) workspace.result.opset_because = fmt::format("where {} is an operator", operator_there);
   return absl::OkStatus();
 }
 

@@ -525,7 +525,8 @@ def resize(m: Maker) -> None:
     else:
         m.put(None if m.opset > 12 else np.zeros(0, np.float32))
         m.put(np.array([max(1, int(n * f)) for n, f in zip(x.shape, factors, strict=True)], np.int64))
-    m.set(mode=mode, coordinate_transformation_mode=m.one(None, "asymmetric", "align_corners", "half_pixel", "pytorch_half_pixel"),
+    m.set(mode=mode, coordinate_transformation_mode=m.one(None, "asymmetric", "align_corners", "half_pixel", "pytorch_half_pixel",
+                                               *(["tf_half_pixel_for_nn"] if m.opset < 13 else [])),
           nearest_mode=m.one(None, "floor", "ceil", "round_prefer_ceil") if mode == "nearest" else None)
 
 
@@ -605,7 +606,23 @@ def make(op: str, seed: int) -> Case:
     opsets = opsets_of(op)
     maker = Maker(op, opsets[int(random.integers(len(opsets)))], random)
     ROWS[op](maker)
-    return maker.case()
+    case = maker.case()
+    if case is not None and case.opset < 17 and seed % 2 == 1:
+        raise_it(case)
+    return case
+
+
+def raise_it(case: Case) -> None:
+    """Puts a HardSwish of older opsets beside the node: for its kernel the opset of the model is raised, and the node is written there."""
+    graph = case.model.graph
+    case.feeds["h"] = np.array([[-4.0, -1.0, 0.5], [2.0, 3.5, 7.0]], np.float32)
+    graph.input.append(helper.make_tensor_value_info("h", onnx.TensorProto.FLOAT, ["h0", 3]))
+    for name, number in (("h_zero", 0.0), ("h_three", 3.0), ("h_six", 6.0)):
+        graph.initializer.append(numpy_helper.from_array(np.array(number, np.float32), name))
+    output = f"y{len(graph.output)}"
+    graph.node.extend([helper.make_node("Add", ["h", "h_three"], ["h_moved"]), helper.make_node("Clip", ["h_moved", "h_zero", "h_six"], ["h_cut"]),
+                       helper.make_node("Div", ["h_cut", "h_six"], ["h_gate"]), helper.make_node("Mul", ["h", "h_gate"], [output])])
+    graph.output.append(onnx.ValueInfoProto(name=output))
 
 
 def declare(model: onnx.ModelProto, outputs: list[np.ndarray]) -> None:

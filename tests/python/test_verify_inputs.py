@@ -121,3 +121,12 @@ def test_bindings_that_cannot_be(tmp_path: Path, binding: str, sentence: str) ->
     model = written(tmp_path / "m.onnx", "m (float[1, n] x, int64 rate) => (float[1, n] y, int64 r) { y = Identity (x) r = Identity (rate) }")
     done = run("verify", model, model, "--bindings", f"[{binding}]")
     assert done.code == 1 and sentence in done.err
+
+
+def test_small_results_of_a_sigmoid_are_as_exact_as_one_half(tmp_path: Path) -> None:
+    """A detector that sees nothing says 1e-7: ONNX Runtime computes that from one half on, so the next float32 is another one by a half."""
+    text = "detector (float[1, n] x) => (float[1, n] y) <float shift = {%s}> { low = Sub (x, shift) p = Sigmoid (low) y = Identity (p) }"
+    model, other = written(tmp_path / "m.onnx", text % "18.0"), written(tmp_path / "o.onnx", text % "18.1")
+    run_ok("verify", model, other, "--bindings", '[{"n": 64}]')
+    far = written(tmp_path / "f.onnx", text % "12.0")
+    assert run("verify", model, far, "--bindings", '[{"n": 64}]').code == 3

@@ -48,6 +48,39 @@ TEST(Rewriter, ReplaceKeepsNamesAndUsers) {
   MustLoad(MustSave(*model));
 }
 
+TEST(Rewriter, WhatWaitsComesBackAsItWasWrittenAnew) {
+  auto model = MustLoad(RichModel().SerializeAsString());
+  const std::string before = MustSave(*model);
+  Rewriter rewriter(model.get());
+  const Rewriter::Mark mark = rewriter.Now();
+  const Node* matmul = FindNode(model->graph(), "layer/matmul");
+  const Node* add = FindNode(model->graph(), "layer/add");
+  const Value* sum = add->output();
+  const Value* product = matmul->output();
+  const Node* fused = rewriter.ReplaceValue(sum, Spec("Linear", {matmul->input(0), matmul->input(1), add->input(1)}));
+  const Node* again = rewriter.ReplaceValue(sum, Spec("Other", {matmul->input(0)}));
+  // One inside, and the one that computed the value that was taken, twice replaced by now.
+  const Node* other_product = rewriter.ReplaceWaiting(*matmul, Spec("Gemm", {matmul->input(0), matmul->input(1)}));
+  const Node* other_add = rewriter.ReplaceWaiting(*add, Spec("Sum", {product, add->input(1)}));
+  EXPECT_TRUE(other_product->dead && other_add->dead && matmul->dead && add->dead && fused->dead);
+  EXPECT_FALSE(again->dead);
+  EXPECT_EQ(sum->producer, again);
+  rewriter.Restore(again);
+  EXPECT_EQ(sum->producer, fused);
+  EXPECT_TRUE(other_add->dead);
+  rewriter.Restore(fused);
+  EXPECT_EQ(sum->producer, other_add);
+  EXPECT_EQ(product->producer, other_product);
+  EXPECT_FALSE(other_add->dead || other_product->dead);
+  EXPECT_TRUE(add->dead && matmul->dead);
+  MustLoad(MustSave(*model));
+  rewriter.RollBack(mark);
+  EXPECT_EQ(sum->producer, add);
+  EXPECT_EQ(product->producer, matmul);
+  EXPECT_FALSE(add->dead || matmul->dead);
+  EXPECT_EQ(MustSave(*model), before);
+}
+
 TEST(Rewriter, ConstantsAreSharedAndComeBackAfterSweep) {
   auto model = MustLoad(RichModel().SerializeAsString());
   Rewriter rewriter(model.get());

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pathlib
 from typing import Any
 
-from ascend_fuse.comparison import RegionComparison, compare
+from ascend_fuse.comparison import RegionComparison, compare, noise_of
 from ascend_fuse.expanded import read_graph, session_of_model
 from ascend_fuse.regions import Regions
 
@@ -31,6 +31,7 @@ def region_runner(regions: Regions, expanded_path):
     """Returns a function (name of the binding, values of the original, tolerance) -> comparisons of the regions. The
     values are those of the original's inputs and of all `regions.probes`."""
     sessions: list[Any] = []
+    noise = noise_of(regions.original)
 
     def compare_values(binding: str, values, tolerance: float) -> list[RegionComparison]:
         if not sessions:
@@ -41,7 +42,7 @@ def region_runner(regions: Regions, expanded_path):
         found = dict(zip([o.name for o in session.get_outputs()], found))
         comparisons = []
         for region, a, b, care in regions.compared(values, found):
-            one = compare(binding, region.output, a, b, tolerance, care)
+            one = compare(binding, region.output, a, b, tolerance, care, noise.get(region.output, 0.0))
             named = {name: getattr(region, name) for name in ("kinds", "rules", "nodes", "module")}
             comparisons.append(RegionComparison(**vars(one), **named))
         return comparisons

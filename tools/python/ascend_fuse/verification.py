@@ -52,7 +52,7 @@ except ImportError as error:  # pragma: no cover
 from ascend_fuse import guess_inputs
 from ascend_fuse.codes import say_if_codes
 from ascend_fuse.compared_regions import region_comparer
-from ascend_fuse.comparison import Comparison, Result, care_mask, compare
+from ascend_fuse.comparison import Comparison, Result, care_mask, compare, noise_of
 from ascend_fuse.expanded import (CannotLoad, Expanded, Inlined, RefusedByAtc, VerifyError, find_tool, first_line, npu_nodes,
                                   open_session, read_graph)
 from ascend_fuse.given_bindings import different, read_bindings, symbol_bindings
@@ -172,13 +172,14 @@ def verify_models(
         if regions:
             inlined = read_graph(inlined_path)
             compare_regions = region_comparer(inlined_path, inlined, expanded_path, optimized, report, listed)
+        noise = noise_of(original)
         for number, binding in enumerate(bindings):
             binding = {**binding, "seed": int(binding.get("seed", 0)) + int(seed)}
             say(f"compare, {binding.get('name', 'binding')}", (number + 1) / (len(bindings) + 1))
             used, feeds, expected = _run_original(session, original_path, entry, binding, original if may_adjust else None, dims, result)
             if expected is None:
                 continue
-            failed = _compare_binding(expanded_session, entry, used, feeds, expected, session, dont_care, result)
+            failed = _compare_binding(expanded_session, entry, used, feeds, expected, session, dont_care, noise, result)
             if failed:
                 _say_if_random(session, feeds, expected, original, failed)
             if compare_regions is not None:
@@ -273,7 +274,7 @@ def _run_original(session, path, entry, binding, model, dims, result: Result):
 
 
 def _compare_binding(
-    expanded_session, entry, binding, feeds, expected, session, dont_care: bool, result: Result
+    expanded_session, entry, binding, feeds, expected, session, dont_care: bool, noise: dict[str, float], result: Result
 ) -> list[Comparison]:
     """Compares all outputs on one binding, and returns the comparisons of outputs that are not equal."""
     name = binding.get("name", "binding")
@@ -304,7 +305,7 @@ def _compare_binding(
             )
             continue
         care = care_mask(output, np.shape(a), mask, queries) if dont_care else None
-        comparison = compare(name, output, a, actual[output], result.tolerance, care)
+        comparison = compare(name, output, a, actual[output], result.tolerance, care, noise.get(output, 0.0))
         # Without an axis of tokens nothing can be left out, and a padded query may have been pooled.
         pooled = dont_care and care is None and mask is not None and bool(np.any(mask[:, 0] == 0))
         if pooled and not comparison.ok:
