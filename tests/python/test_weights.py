@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -252,3 +253,13 @@ def test_a_model_of_20_gb_needs_no_memory(tmp_path: Path) -> None:
     memory = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     assert int(memory) < 64 << 10  # KB
     assert written.stat().st_size < 1 << 20
+
+
+def test_weights_in_constant_nodes_are_counted(tmp_path: Path) -> None:
+    """Paddle's exporter writes all of them so."""
+    weight = np.random.default_rng(3).standard_normal((256, 512)).astype(np.float32)
+    nodes = [helper.make_node("Constant", [], ["w"], value=numpy_helper.from_array(weight)), helper.make_node("MatMul", ["x", "w"], ["y"])]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", 1, ["n", 256])], [helper.make_tensor_value_info("y", 1, ["n", 512])])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 12)], ir_version=7), tmp_path / "m.onnx")
+    run_ok("optimize", tmp_path / "m.onnx", "-o", tmp_path / "o.onnx", "--json", tmp_path / "r.json")
+    assert json.loads((tmp_path / "r.json").read_text())["summary"]["weights"]["before"] == weight.nbytes
