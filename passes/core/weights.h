@@ -17,7 +17,8 @@ double BytesOf(const Tensor& tensor);
 using TensorPlace = std::tuple<std::string_view, int64_t, int64_t, const Tensor*>;
 TensorPlace PlaceOf(const Tensor& tensor);
 
-// Initializers and tensors of Constant nodes that a live node reads or that are outputs; one place counts once. Linear in the number of constants and their uses.
+// Initializers and tensors of Constant nodes that a live node reads or that are outputs; one place counts once. Linear in the
+// number of constants and their uses.
 WeightBytes CountWeights(const Model& model);
 
 }  // namespace ascend_fuse

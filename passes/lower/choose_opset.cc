@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
 #include "ir/status_macros.h"
@@ -102,14 +103,16 @@ struct KindsOfNodes {
 
 // Why not: a node that has no form at `to`, or one that ATC does not read and that it does not have now. "" where there is none;
 // `planned` are then the nodes that are written anew. Recognised operators are not written: they are lowered, or the nodes after
-// them come back, in their new form too. Nodes that a site names stay to the byte, and so do those that come back in a body.
+// them come back, in their new form too. Nodes that a site names stay to the byte, and so do those that recognisers made beside
+// their operators, as it is these that are taken back, and those that come back in a body.
 std::string WhyNotAt(const Workspace& workspace, const KindsOfNodes& kinds, int64_t to, PlannedNodes* planned) {
   const int64_t from = workspace.model().OpsetVersion();
   if (const Node* node = NodeWithoutName(workspace, to); node != nullptr) {
     return fmt::format("it is not raised because {} {} has no name at opset {}", OpType(*node), Label(*node), to);
   }
   const auto stays = [&](const Node& node) {
-    return kinds.named.contains(&node) || (node.dead && node.graph->owner() != nullptr);
+    if (node.dead) return node.graph->owner() != nullptr;
+    return kinds.named.contains(&node) || workspace.IsMade(node);
   };
   for (const auto& graph : workspace.model().graphs()) {
     for (const Node* node : graph->nodes()) {
@@ -128,6 +131,15 @@ std::string WhyNotAt(const Workspace& workspace, const KindsOfNodes& kinds, int6
   return "";
 }
 
+// What comes back are the nodes that were written anew.
+void CoverAnew(Workspace& workspace, const absl::flat_hash_map<const Node*, const Node*>& anew) {
+  for (Site& site : workspace.sites) {
+    for (const Node*& node : site.covered) {
+      if (const auto found = anew.find(node); found != anew.end()) node = found->second;
+    }
+  }
+}
+
 // Writes every node in its form of opset `to`, where adapters take what has none. False, and nothing is changed, where ATC does
 // not read one of these; `opset_not_raised` says why.
 absl::StatusOr<bool> Raise(Workspace& workspace, int64_t to) {
@@ -140,9 +152,14 @@ absl::StatusOr<bool> Raise(Workspace& workspace, int64_t to) {
   PlannedNodes planned;
   workspace.result.opset_not_raised = WhyNotAt(workspace, kinds, to, &planned);
   if (workspace.result.opset_not_raised.empty()) {
-    for (const auto& [node, before] : WriteOpset(workspace, planned, to)) {
+    absl::flat_hash_map<const Node*, const Node*> anew;
+    const WrittenNodes written = WriteOpset(workspace, planned, to);
+    for (size_t i = 0; i < written.size(); ++i) {
+      const auto& [node, before] = written[i];
+      anew.emplace(planned[i].first, node);
       if (NewForm(FormsOf(workspace, *node), before) != nullptr) workspace.result.opset_not_raised = ReadDifferently(*node, to);
     }
+    if (workspace.result.opset_not_raised.empty()) CoverAnew(workspace, anew);
   }
   if (!workspace.result.opset_not_raised.empty()) {
     workspace.emitter().TakeBackAll(mark);
