@@ -328,6 +328,15 @@ const Node* Rewriter::Replace(absl::Span<const TakenOutput> taken, size_t output
   return node;
 }
 
+const Node* Rewriter::ReplaceMade(const Node& old, const NewNode& spec) {
+  const Node* node = ReplaceNode(old, spec);
+  if (old.id >= undo_.size()) return node;
+  std::vector<Undo> undo = undo_[old.id];
+  std::swap(undo, undo_[node->id]);
+  Note([this, id = node->id, undo = std::move(undo)] { undo_[id] = undo; });
+  return node;
+}
+
 const Node* Rewriter::ReplaceWaiting(const Node& old, const NewNode& spec) {
   const Node* node = Create(spec, old.graph, old.output_count, old.order);
   for (size_t i = 0; i < old.output_count; ++i) {

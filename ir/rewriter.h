@@ -61,6 +61,9 @@ class Rewriter {
   // The same of a node with the outputs of `old`, each at its own place; those that another node computes by now stay there.
   const Node* ReplaceNode(const Node& old, const NewNode& node);
 
+  // Writes a node of a replacement anew: a Restore of the new one brings back what one of the old one would.
+  const Node* ReplaceMade(const Node& old, const NewNode& node);
+
   // Writes a dead node anew that a Restore may bring back: the new node, which is dead too, comes back in its place.
   const Node* ReplaceWaiting(const Node& old, const NewNode& node);
 

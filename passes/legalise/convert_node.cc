@@ -369,7 +369,9 @@ const Node* Write(const NodeConversion& conversion, const Node& node, Rewriter* 
                               ? input.value
                               : rewriter->Constant(node.graph, input.type, input.dims, input.bytes, base + "_constant"));
   }
-  const Node* const written = node.dead ? rewriter->ReplaceWaiting(node, plan) : rewriter->ReplaceNode(node, plan);
+  const Node* const written = node.dead     ? rewriter->ReplaceWaiting(node, plan)
+                              : node.is_new ? rewriter->ReplaceMade(node, plan)
+                                            : rewriter->ReplaceNode(node, plan);
   rewriter->CopyNotes(node, written);
   return written;
 }

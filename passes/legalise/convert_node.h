@@ -31,7 +31,8 @@ struct NodeConversion {
 // operator computes the same.
 absl::StatusOr<std::optional<NodeConversion>> ConvertNode(const Node& node, int64_t from, int64_t to, const Facts& facts);
 
-// The node in its new form, in the place of `node`; of a dead one, where it may come back.
+// The node in its new form, in the place of `node`; of a dead one, where it may come back; of one that
+// was made, so that what it stands for may.
 const Node* Write(const NodeConversion& conversion, const Node& node, Rewriter* rewriter);
 
 }  // namespace ascend_fuse

@@ -103,17 +103,13 @@ struct KindsOfNodes {
 
 // Why not: a node that has no form at `to`, or one that ATC does not read and that it does not have now. "" where there is none;
 // `planned` are then the nodes that are written anew. Recognised operators are not written: they are lowered, or the nodes after
-// them come back, in their new form too. Nodes that a site names stay to the byte, and so do those that recognisers made beside
-// their operators, as it is these that are taken back, and those that come back in a body.
+// them come back, in their new form too. Nodes that a site names stay to the byte, and so do those that come back in a body.
 std::string WhyNotAt(const Workspace& workspace, const KindsOfNodes& kinds, int64_t to, PlannedNodes* planned) {
   const int64_t from = workspace.model().OpsetVersion();
   if (const Node* node = NodeWithoutName(workspace, to); node != nullptr) {
     return fmt::format("it is not raised because {} {} has no name at opset {}", OpType(*node), Label(*node), to);
   }
-  const auto stays = [&](const Node& node) {
-    if (node.dead) return node.graph->owner() != nullptr;
-    return kinds.named.contains(&node) || workspace.IsMade(node);
-  };
+  const auto stays = [&](const Node& node) { return node.dead ? node.graph->owner() != nullptr : kinds.named.contains(&node); };
   for (const auto& graph : workspace.model().graphs()) {
     for (const Node* node : graph->nodes()) {
       const bool adapted = node->dead && (node->is_new || kinds.lost.contains(node));
@@ -131,12 +127,29 @@ std::string WhyNotAt(const Workspace& workspace, const KindsOfNodes& kinds, int6
   return "";
 }
 
-// What comes back are the nodes that were written anew.
+// What comes back, and what is taken back for it, are the nodes that were written anew.
 void CoverAnew(Workspace& workspace, const absl::flat_hash_map<const Node*, const Node*>& anew) {
+  const auto renew = [&](const Node*& node) {
+    if (const auto found = anew.find(node); found != anew.end()) node = found->second;
+  };
   for (Site& site : workspace.sites) {
-    for (const Node*& node : site.covered) {
-      if (const auto found = anew.find(node); found != anew.end()) node = found->second;
+    std::for_each(site.covered.begin(), site.covered.end(), renew);
+    std::for_each(site.made.begin(), site.made.end(), renew);
+  }
+  for (GroupedHalves& grouped : workspace.grouped_halves) {
+    renew(grouped.whole);
+    std::for_each(grouped.parts.begin(), grouped.parts.end(), renew);
+  }
+  for (StraightenedNorm& norm : workspace.straightened_norms) {
+    renew(norm.root);
+    absl::flat_hash_map<const Node*, const Node*> originals;
+    for (const auto& [made, original] : norm.originals) {
+      std::pair entry(made, original);
+      renew(entry.first);
+      renew(entry.second);
+      originals.insert(entry);
     }
+    norm.originals = std::move(originals);
   }
 }
 
@@ -157,6 +170,7 @@ absl::StatusOr<bool> Raise(Workspace& workspace, int64_t to) {
     for (size_t i = 0; i < written.size(); ++i) {
       const auto& [node, before] = written[i];
       anew.emplace(planned[i].first, node);
+      if (!workspace.IsMade(*planned[i].first)) workspace.moved.insert(node);
       if (NewForm(FormsOf(workspace, *node), before) != nullptr) workspace.result.opset_not_raised = ReadDifferently(*node, to);
     }
     if (workspace.result.opset_not_raised.empty()) CoverAnew(workspace, anew);

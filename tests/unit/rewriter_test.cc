@@ -81,6 +81,31 @@ TEST(Rewriter, WhatWaitsComesBackAsItWasWrittenAnew) {
   EXPECT_EQ(MustSave(*model), before);
 }
 
+TEST(Rewriter, WhatWasWrittenAnewIsTakenBackAsOne) {
+  auto model = MustLoad(RichModel().SerializeAsString());
+  const std::string before = MustSave(*model);
+  Rewriter rewriter(model.get());
+  const Rewriter::Mark mark = rewriter.Now();
+  const Node* matmul = FindNode(model->graph(), "layer/matmul");
+  const Node* add = FindNode(model->graph(), "layer/add");
+  const Value* sum = add->output();
+  const Node* fused = rewriter.ReplaceValue(sum, Spec("Linear", {matmul->input(0), matmul->input(1), add->input(1)}));
+  const Rewriter::Mark later = rewriter.Now();
+  const Node* anew = rewriter.ReplaceMade(*fused, Spec("Gemm", {matmul->input(0), matmul->input(1), add->input(1)}));
+  EXPECT_TRUE(fused->dead && add->dead);
+  EXPECT_EQ(sum->producer, anew);
+  rewriter.Restore(anew);
+  EXPECT_EQ(sum->producer, add);
+  EXPECT_TRUE(anew->dead && fused->dead);
+  EXPECT_FALSE(add->dead || matmul->dead);
+  rewriter.RollBack(later);
+  EXPECT_EQ(sum->producer, fused);
+  rewriter.Restore(fused);
+  EXPECT_EQ(sum->producer, add);
+  rewriter.RollBack(mark);
+  EXPECT_EQ(MustSave(*model), before);
+}
+
 TEST(Rewriter, ConstantsAreSharedAndComeBackAfterSweep) {
   auto model = MustLoad(RichModel().SerializeAsString());
   Rewriter rewriter(model.get());
