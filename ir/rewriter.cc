@@ -98,7 +98,7 @@ const Value* Rewriter::CreateValue(const Graph* graph, std::string_view name) {
   return GraphBuilder(model_).NewValue(graph, UniqueName(name));
 }
 
-const Node* Rewriter::Create(const NewNode& spec, const Graph* graph, size_t output_count, uint64_t order) {
+const Node* Rewriter::Create(const NewNode& spec, const Graph* graph, size_t output_count, uint64_t order, bool waits) {
   GraphBuilder builder(model_);
   // After what it reads, wherever the values it computes stood.
   for (const Value* value : spec.inputs) {
@@ -121,13 +121,14 @@ const Node* Rewriter::Create(const NewNode& spec, const Graph* graph, size_t out
   }
   node->order = order;
   node->is_new = true;
+  node->dead = waits;
   std::string attributes = EncodeAttributes(*model_, spec.attributes);
   std::string_view kept = model_->arena().Copy(std::string_view(attributes));
   node->encoded.data = reinterpret_cast<const uint8_t*>(kept.data());
   node->encoded.file = {-1, static_cast<int64_t>(kept.size())};
   for (size_t i = 0; i < spec.inputs.size(); ++i) {
     builder.SetInput(node, i, spec.inputs[i]);
-    if (spec.inputs[i] == nullptr) continue;
+    if (spec.inputs[i] == nullptr || waits) continue;
     Revive(spec.inputs[i]->producer);
     KeepBefore(spec.inputs[i], node);
   }
@@ -338,7 +339,7 @@ const Node* Rewriter::ReplaceMade(const Node& old, const NewNode& spec) {
 }
 
 const Node* Rewriter::ReplaceWaiting(const Node& old, const NewNode& spec) {
-  const Node* node = Create(spec, old.graph, old.output_count, old.order);
+  const Node* node = Create(spec, old.graph, old.output_count, old.order, true);
   for (size_t i = 0; i < old.output_count; ++i) {
     const Value* value = old.output(i);
     if (value == nullptr) continue;
@@ -349,7 +350,10 @@ const Node* Rewriter::ReplaceWaiting(const Node& old, const NewNode& spec) {
       BringBackInstead(value, &old, node);
     }
   }
-  KillIfUnused(node);
+  if (const auto body = died_with_.find(old.graph->owner()); body != died_with_.end()) {
+    Note([this, around = old.graph->owner(), before = body->second] { died_with_[around] = before; });
+    std::replace(body->second.begin(), body->second.end(), &old, node);
+  }
   const Node* const replaced[] = {&old};
   ShareName(node, replaced);
   return node;

@@ -153,7 +153,8 @@ class Rewriter {
     const Node* producer;
     uint32_t output_index;
   };
-  const Node* Create(const NewNode& node, const Graph* graph, size_t output_count, uint64_t order);
+  // A node that `waits` is dead from the beginning, and brings back nothing that it reads.
+  const Node* Create(const NewNode& node, const Graph* graph, size_t output_count, uint64_t order, bool waits = false);
   const Value* CreateValue(const Graph* graph, std::string_view name);
   void NameLostOutputs(const Node* node);
   const Value* KeptConstant(const Graph* graph, DataType type, absl::Span<const int64_t> dims, std::string key,

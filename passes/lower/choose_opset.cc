@@ -103,20 +103,20 @@ struct KindsOfNodes {
 
 // Why not: a node that has no form at `to`, or one that ATC does not read and that it does not have now. "" where there is none;
 // `planned` are then the nodes that are written anew. Recognised operators are not written: they are lowered, or the nodes after
-// them come back, in their new form too. Nodes that a site names stay to the byte, and so do those that come back in a body.
+// them come back, in their new form too. Nodes that a site names stay to the byte.
 std::string WhyNotAt(const Workspace& workspace, const KindsOfNodes& kinds, int64_t to, PlannedNodes* planned) {
   const int64_t from = workspace.model().OpsetVersion();
   if (const Node* node = NodeWithoutName(workspace, to); node != nullptr) {
     return fmt::format("it is not raised because {} {} has no name at opset {}", OpType(*node), Label(*node), to);
   }
-  const auto stays = [&](const Node& node) { return node.dead ? node.graph->owner() != nullptr : kinds.named.contains(&node); };
   for (const auto& graph : workspace.model().graphs()) {
     for (const Node* node : graph->nodes()) {
       const bool adapted = node->dead && (node->is_new || kinds.lost.contains(node));
       const bool unwritten = adapted || kinds.recognised.contains(node);
       if (unwritten || node->domain != NameId::kEmpty) continue;
       auto conversion = ConvertNode(*node, from, to, workspace.facts());
-      if (conversion.ok() && conversion->has_value() && !stays(*node)) {  // Raise asks how ATC reads it
+      if (conversion.ok() && conversion->has_value() &&
+          !(kinds.named.contains(node) && !node->dead)) {  // Raise asks how ATC reads it
         planned->emplace_back(node, **std::move(conversion));
       } else if (!conversion.ok() || conversion->has_value() ||
                  NewForm(FormsAt(workspace, *node, to), FormsOf(workspace, *node)) != nullptr) {
