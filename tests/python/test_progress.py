@@ -75,6 +75,7 @@ LINE = re.compile(r"ascend-fuse: [^%]+, (\d+ %, )?\d+ s")
 
 
 @pytest.mark.parametrize("command", ["verify", "precision"])
+@pytest.mark.timeout(900)  # two long runs, on a busy machine
 def test_commands_in_python_tell_too(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")  # the Python that has the packages
     path = tmp_path / "slow.onnx"
