@@ -331,7 +331,6 @@ const Node* Rewriter::Replace(absl::Span<const TakenOutput> taken, size_t output
 
 const Node* Rewriter::ReplaceMade(const Node& old, const NewNode& spec) {
   const Node* node = ReplaceNode(old, spec);
-  if (old.id >= undo_.size()) return node;
   std::vector<Undo> undo = undo_[old.id];
   std::swap(undo, undo_[node->id]);
   Note([this, id = node->id, undo = std::move(undo)] { undo_[id] = undo; });

@@ -114,19 +114,29 @@ std::string DescribeDequantization(DataType type, absl::Span<const int64_t> dims
                      fmt::join(how.groups, ","), place(how.scales), steps(how.scale_steps), zeros);
 }
 
+namespace {
+
+Tensor* OfParts(Model* model, absl::Span<const Tensor* const> parts, absl::Span<const int64_t> dims, int64_t rows,
+                absl::Span<const int64_t> order, int64_t unit) {
+  Arena& arena = model->arena();
+  Tensor* tensor = arena.New<Tensor>();
+  tensor->type = parts[0]->type;
+  tensor->storage = Storage::kJoined;
+  tensor->parts = arena.Copy(parts);
+  tensor->rows = rows;
+  tensor->order = arena.Copy(order);
+  tensor->unit = unit;
+  tensor->dims = arena.Copy(dims);
+  return tensor;
+}
+
+}  // namespace
+
 std::vector<const Tensor*> RunsOf(Model* model, const Tensor& whole, int64_t inner, absl::Span<const int64_t> order) {
   const int64_t bytes = inner * BitWidth(whole.type) / 8;
   std::vector<const Tensor*> parts;
   if (whole.storage == Storage::kDequantized || whole.storage == Storage::kJoined) {  // computed one after another
-    Tensor* part = model->arena().New<Tensor>();
-    part->type = whole.type;
-    part->storage = Storage::kJoined;
-    part->parts = model->arena().Copy(absl::Span<const Tensor* const>({&whole}));
-    part->rows = 1;
-    part->order = model->arena().Copy(order);
-    part->unit = inner;
-    part->dims = model->arena().Copy(absl::Span<const int64_t>({static_cast<int64_t>(order.size()) * inner}));
-    return {part};
+    return {OfParts(model, {&whole}, {static_cast<int64_t>(order.size()) * inner}, 1, order, inner)};
   }
   std::string_view zeros;
   for (size_t begin = 0, end = 0; begin < order.size(); begin = end) {
@@ -160,20 +170,6 @@ const Tensor* TensorOf(const Value& constant, Arena* arena) {
   if (constant.IsConstant()) return constant.initializer;
   const std::optional<Tensor> tensor = ConstantTensor(constant);
   return tensor.has_value() ? arena->New<Tensor>(*tensor) : nullptr;
-}
-
-Tensor* OfParts(Model* model, absl::Span<const Tensor* const> parts, absl::Span<const int64_t> dims, int64_t rows,
-                absl::Span<const int64_t> order, int64_t unit) {
-  Arena& arena = model->arena();
-  Tensor* tensor = arena.New<Tensor>();
-  tensor->type = parts[0]->type;
-  tensor->storage = Storage::kJoined;
-  tensor->parts = arena.Copy(parts);
-  tensor->rows = rows;
-  tensor->order = arena.Copy(order);
-  tensor->unit = unit;
-  tensor->dims = arena.Copy(dims);
-  return tensor;
 }
 
 }  // namespace

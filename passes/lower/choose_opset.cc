@@ -115,8 +115,8 @@ std::string WhyNotAt(const Workspace& workspace, const KindsOfNodes& kinds, int6
       const bool unwritten = adapted || kinds.recognised.contains(node);
       if (unwritten || node->domain != NameId::kEmpty) continue;
       auto conversion = ConvertNode(*node, from, to, workspace.facts());
-      if (conversion.ok() && conversion->has_value() &&
-          !(kinds.named.contains(node) && !node->dead)) {  // Raise asks how ATC reads it
+      const bool stays = kinds.named.contains(node) && !node->dead;
+      if (conversion.ok() && conversion->has_value() && !stays) {  // Raise asks how ATC reads it
         planned->emplace_back(node, **std::move(conversion));
       } else if (!conversion.ok() || conversion->has_value() ||
                  NewForm(FormsAt(workspace, *node, to), FormsOf(workspace, *node)) != nullptr) {

@@ -21,14 +21,22 @@ size_t Count(const Graph& graph, const std::string& name) {
   return count;
 }
 
-TEST(Rewriter, ReplaceKeepsNamesAndUsers) {
-  auto model = MustLoad(RichModel().SerializeAsString());
-  Rewriter rewriter(model.get());
+// The MatMul and the Add of RichModel, for which `fused` stands.
+struct FusedLinear {
+  std::unique_ptr<Model> model = MustLoad(RichModel().SerializeAsString());
+  std::string before = MustSave(*model);
+  Rewriter rewriter{model.get()};
+  Rewriter::Mark mark = rewriter.Now();
   const Node* matmul = FindNode(model->graph(), "layer/matmul");
   const Node* add = FindNode(model->graph(), "layer/add");
-  const Node* relu = FindNode(model->graph(), "layer/relu");
   const Value* sum = add->output();
   const Node* fused = rewriter.ReplaceValue(sum, Spec("Linear", {matmul->input(0), matmul->input(1), add->input(1)}));
+};
+
+TEST(Rewriter, ReplaceKeepsNamesAndUsers) {
+  FusedLinear linear;
+  auto& [model, before, rewriter, mark, matmul, add, sum, fused] = linear;
+  const Node* relu = FindNode(model->graph(), "layer/relu");
   EXPECT_EQ(sum->producer, fused);
   EXPECT_EQ(ValueName(*sum), "sum");
   EXPECT_EQ(relu->input(0), sum);
@@ -49,15 +57,9 @@ TEST(Rewriter, ReplaceKeepsNamesAndUsers) {
 }
 
 TEST(Rewriter, WhatWaitsComesBackAsItWasWrittenAnew) {
-  auto model = MustLoad(RichModel().SerializeAsString());
-  const std::string before = MustSave(*model);
-  Rewriter rewriter(model.get());
-  const Rewriter::Mark mark = rewriter.Now();
-  const Node* matmul = FindNode(model->graph(), "layer/matmul");
-  const Node* add = FindNode(model->graph(), "layer/add");
-  const Value* sum = add->output();
+  FusedLinear linear;
+  auto& [model, before, rewriter, mark, matmul, add, sum, fused] = linear;
   const Value* product = matmul->output();
-  const Node* fused = rewriter.ReplaceValue(sum, Spec("Linear", {matmul->input(0), matmul->input(1), add->input(1)}));
   const Node* again = rewriter.ReplaceValue(sum, Spec("Other", {matmul->input(0)}));
   // One inside, and the one that computed the value that was taken, twice replaced by now.
   const Node* other_product = rewriter.ReplaceWaiting(*matmul, Spec("Gemm", {matmul->input(0), matmul->input(1)}));
@@ -82,14 +84,8 @@ TEST(Rewriter, WhatWaitsComesBackAsItWasWrittenAnew) {
 }
 
 TEST(Rewriter, WhatWasWrittenAnewIsTakenBackAsOne) {
-  auto model = MustLoad(RichModel().SerializeAsString());
-  const std::string before = MustSave(*model);
-  Rewriter rewriter(model.get());
-  const Rewriter::Mark mark = rewriter.Now();
-  const Node* matmul = FindNode(model->graph(), "layer/matmul");
-  const Node* add = FindNode(model->graph(), "layer/add");
-  const Value* sum = add->output();
-  const Node* fused = rewriter.ReplaceValue(sum, Spec("Linear", {matmul->input(0), matmul->input(1), add->input(1)}));
+  FusedLinear linear;
+  auto& [model, before, rewriter, mark, matmul, add, sum, fused] = linear;
   const Rewriter::Mark later = rewriter.Now();
   const Node* anew = rewriter.ReplaceMade(*fused, Spec("Gemm", {matmul->input(0), matmul->input(1), add->input(1)}));
   EXPECT_TRUE(fused->dead && add->dead);

@@ -7,14 +7,13 @@ from typing import Dict, Optional
 import onnx
 from onnx import numpy_helper
 
-from ascend_fuse.comparison import Comparison, RegionComparison, Result
+from ascend_fuse.comparison import MOVE, Comparison, RegionComparison, Result
 
 # A fair bound of models that round activations to codes (docs/quantised.md), and the operators that do so.
 TOLERANCE_OF_CODES = 1e-2
 MAKE_CODES = {"QuantizeLinear", "DynamicQuantizeLinear"}
 
-# Nodes whose result differs by what their first input differs, and those whose inputs' differences add up.
-MOVE = {"Flatten", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"}
+# Nodes whose inputs' differences add up.
 ADD = {"Add", "Sub"}
 # Of one code, for what float32 rounds beside it.
 MORE_THAN_A_CODE = 1e-3
@@ -67,8 +66,10 @@ class Codes:
 def say_if_codes(original: onnx.ModelProto, result: Result) -> None:
     """Adds a note on why a result may be a little beyond the tolerance where the model rounds activations to codes."""
     failed = [c for c in (*result.comparisons, *result.regions) if not c.ok]
+    if not failed:
+        return
     codes = Codes(original)
-    if not failed or not codes.nodes:
+    if not codes.nodes:
         return
     away = [c for c in failed if not _within(c, result.tolerance)]
     if any(not _one_code_away(c, codes) for c in away):

@@ -126,14 +126,15 @@ class Result:
 
 # ONNX Runtime computes a Sigmoid from 0.5 on, so that its results are that of float32 near 0.5 however small they are: two units there.
 NOISE_OF_SIGMOID = 2.0**-23
-_MOVES = {"Concat", "Flatten", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"}
+# Nodes that give what their first input has, elsewhere.
+MOVE = {"Flatten", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"}
 
 
 def noise_of(model) -> dict[str, float]:
     """By how much float32 results of `model` may differ however small they are: those of Sigmoids, and moved ones."""
     noise: dict[str, float] = {}
     for node in model.graph.node:
-        if node.op_type == "Sigmoid" or node.op_type in _MOVES and node.input and node.input[0] in noise:
+        if node.op_type == "Sigmoid" or node.op_type in MOVE and node.input[0] in noise:
             noise.update((output, NOISE_OF_SIGMOID) for output in node.output)
     return noise
 

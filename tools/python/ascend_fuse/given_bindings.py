@@ -34,12 +34,12 @@ def read_bindings(argument: str | None) -> tuple[Any, Any]:
 def symbol_bindings(bindings, entry):
     """Bindings may give symbols and the elements of inputs ({"batch": 2, "seq": 5, "speed": 1.5}) instead of shapes."""
     result = []
+    known = set(guess_inputs.symbols(entry))
     for number, binding in enumerate(bindings):
         if "shapes" in binding:
             result.append(binding)
             continue
         given = {k: v for k, v in binding.items() if k not in ("name", "padding", "seed")}
-        known = set(guess_inputs.symbols(entry))
         symbols = {k: v for k, v in given.items() if k in known}
         name = binding.get("name") or ",".join(f"{k}={v}" for k, v in given.items()) or f"binding {number + 1}"
         shapes = guess_inputs.bind(entry, symbols)
