@@ -37,19 +37,19 @@ constexpr NewMeaning kNewMeanings[] = {
 // Words of attributes that a version brought, or took away.
 struct NewWord {
   std::string_view op;
-  int since;
   std::string_view attribute;
   std::string_view word;
+  int since;
   bool gone = false;
 };
 constexpr NewWord kNewWords[] = {
-    {"Pad", 19, "mode", "wrap"},
-    {"Resize", 13, "coordinate_transformation_mode", "tf_half_pixel_for_nn", true},
-    {"Resize", 19, "coordinate_transformation_mode", "half_pixel_symmetric"},
-    {"ScatterElements", 18, "reduction", "max"},
-    {"ScatterElements", 18, "reduction", "min"},
-    {"ScatterND", 18, "reduction", "max"},
-    {"ScatterND", 18, "reduction", "min"},
+    {"Pad", "mode", "wrap", 19},
+    {"Resize", "coordinate_transformation_mode", "tf_half_pixel_for_nn", 13, true},
+    {"Resize", "coordinate_transformation_mode", "half_pixel_symmetric", 19},
+    {"ScatterElements", "reduction", "max", 18},
+    {"ScatterElements", "reduction", "min", 18},
+    {"ScatterND", "reduction", "max", 18},
+    {"ScatterND", "reduction", "min", 18},
 };
 
 // The opset at which the operator came to take what `takes` asks for, on the way down from `old`, or ceased to, on the way up.

@@ -197,7 +197,8 @@ std::vector<std::string> CannNames() { return BuiltInNames(true); }
 
 absl::StatusOr<std::vector<OpenedFile<proto::TargetFile>>> OpenChip(const std::string& name, bool plugin) {
   std::vector<std::string> names = ChipNames();
-  auto file = Open<proto::TargetFile>(name, FindBuiltIn(ResolveChip(name)), "target", names);
+  const embedded::File* built_in = IsPath(name) ? nullptr : FindBuiltIn(ResolveChip(name));  // which reads the words of all chips
+  auto file = Open<proto::TargetFile>(name, built_in, "target", names);
   if (file.status().code() == absl::StatusCode::kNotFound && !IsPath(name)) {
     return absl::NotFoundError(std::string(file.status().message()) + DidYouMean(name));
   }

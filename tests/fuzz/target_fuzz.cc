@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "patterns/target/target.h"
 #include "tests/fuzz/fuzz.h"
@@ -20,6 +22,23 @@ const std::string& PathOf(const uint8_t* data, size_t size) {
   return path;
 }
 
+// Targets that live as long as the process, so that every built-in file that may be a base is parsed once.
+void KeepTargets() {
+  static auto* const targets = new std::vector<Target>;
+  if (!targets->empty()) return;
+  for (const std::string& cann : Target::CannVersions()) {
+    for (const std::string& chip : Target::Chips()) {
+      TargetOptions options;
+      options.chip = chip;
+      options.cann = cann;
+      options.plugin = true;
+      auto target = Target::Load(options);
+      Require(target.ok(), "there are built-in targets");
+      targets->push_back(*std::move(target));
+    }
+  }
+}
+
 // Says of a file which of the two kinds it wants to be.
 bool IsCann(std::string_view text) { return text.find("chip:") > text.find("version:"); }
 
@@ -29,10 +48,8 @@ bool IsCann(std::string_view text) { return text.find("chip:") > text.find("vers
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace ascend_fuse;  // NOLINT
   const google::protobuf::LogSilencer silence;
+  fuzz::KeepTargets();
   TargetOptions options;
-  options.plugin = true;
-  static const auto* const kept = new auto(Target::Load(options));  // its files are parsed once
-  fuzz::Require(kept->ok(), "there is a built-in target");
   const bool is_cann = fuzz::IsCann({reinterpret_cast<const char*>(data), size});
   (is_cann ? options.cann : options.chip) = fuzz::PathOf(data, size);
   options.plugin = size % 2 == 0;
