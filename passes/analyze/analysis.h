@@ -82,7 +82,7 @@ struct HeavyRecord {  // a node that takes much of the time
 };
 
 struct OpportunityRecord {  // places of one kind with one fate
-  std::string kind;         // a kind of site, elementwise_chain, packed_projections, near_miss, rewritten, swept
+  std::string kind;         // a kind of site, affine, elementwise_chain, packed_projections, near_miss, rewritten, swept
   std::string state;        // fused, by_ge, left
   int64_t count = 0;
   std::string place;  // model.layers.*.self_attn

@@ -76,6 +76,7 @@ class Details {
 
 std::string_view OpportunityName(std::string_view kind) {
   if (kind == "swept") return "nodes that only fused subgraphs needed";
+  if (kind == "affine") return "factor or summand of channels (affine)";
   if (kind == "packed_projections") return "projections of one value (packed_projections)";
   if (kind == "rewritten") return "operators in a faster form (rewritten)";
   if (kind == "near_miss") return "near miss";

@@ -1,11 +1,13 @@
 #include "passes/analyze/conclude.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "passes/analyze/analysis_details.h"
 #include "passes/check/atc_check.h"
 #include "passes/report/atc_command.h"
 #include "passes/report/report_groups.h"
@@ -151,6 +153,7 @@ class Judge {
            fmt::format("sites worth {:.0f} % of the time are left without it", plugin * 100), Command("optimize", more));
     }
     AdviseShapes();
+    AdviseAffines();
     AdviseOpportunity();
     AdvisePrecision();
     Step("prove the result", "all outputs and every rewritten place are compared in ONNX Runtime",
@@ -166,6 +169,16 @@ class Judge {
 
   std::string RatioSentence() const {
     const RatioRecord& ratio = analysis_.ratio;
+    constexpr double kSame = 0.005;  // what the sentence below would show as 1.00
+    if (analysis_.before.kernels == analysis_.after.kernels && std::abs(ratio.middle - 1) < kSame) {
+      int64_t mended = 0;
+      for (const ReasonRecord& reason : analysis_.complexity.reasons)
+        mended += reason.code == "fixed-by-optimize" ? reason.count : 0;
+      if (mended == 0) return "by the cost model it is as fast as before";
+      return fmt::format(
+          "{} node(s) that ATC rejects or misreads are written in other forms; by the cost model it is as fast as before",
+          mended);
+    }
     return fmt::format("{} kernels become {}; {:.2f} times as fast by the cost model ({:.2f} to {:.2f})",
                        analysis_.before.kernels, analysis_.after.kernels, ratio.middle, ratio.low, ratio.high);
   }
@@ -194,13 +207,28 @@ class Judge {
          Command("optimize", fixes));
   }
 
+  void AdviseAffines() {
+    int64_t count = 0;
+    double gain = 0;
+    for (const OpportunityRecord& opportunity : analysis_.opportunities) {
+      if (opportunity.kind != "affine") continue;
+      count += opportunity.count;
+      gain += opportunity.gain;
+    }
+    if (gain < kWorthDoing) return;
+    Step(fmt::format("fold {} factors and summands of channels into the weights before them", count),
+         fmt::format("{:.0f} % of the time; results are rounded in another order", gain * 100),
+         Command("optimize", "--tidy exact,affines"));
+  }
+
   void AdviseOpportunity() {
     for (const OpportunityRecord& opportunity : analysis_.opportunities) {
+      if (opportunity.kind == "affine") continue;                      // a step of its own
       const bool measured = opportunity.kind == "packed_projections";  // to win nothing
       const bool nothing = opportunity.way.empty() || opportunity.way.starts_with("None");
       if (opportunity.state != "left" || opportunity.gain < kWorthDoing || measured || nothing) continue;
       if (opportunity.way.starts_with("--plugin")) continue;  // a step of its own
-      Step(fmt::format("look at {} ({} x {})", opportunity.place, opportunity.count, opportunity.kind),
+      Step(fmt::format("look at {} ({} x {})", opportunity.place, opportunity.count, OpportunityName(opportunity.kind)),
            fmt::format("{:.0f} % of the time{}; {}", opportunity.gain * 100, opportunity.at_most ? " at most" : "",
                        opportunity.because));
       return;

@@ -10,6 +10,7 @@
 #include "passes/analyze/host_work.h"
 #include "passes/analyze/memory.h"
 #include "passes/core/module_path.h"
+#include "passes/tidy/linear_channels.h"
 
 namespace ascend_fuse {
 namespace {
@@ -110,6 +111,7 @@ class Measurer {
     if (IsOp(node, "MatMul") && weight != nullptr && reach_.IsFolded(*weight) && node.input(0) != nullptr) {
       measured->reads_weight_of = std::string(ValueName(*node.input(0)));
     }
+    if (const Node* linear = LinearThatTakes(facts_, node); linear != nullptr) measured->goes_into = OpType(*linear);
   }
 
   // Shapes, views and what is folded need no kernel; of the rest the target's data says where it runs.

@@ -214,31 +214,24 @@ void MeasureWeights(const Model& model, const Reach& reach, const absl::flat_has
                     MemoryRecord* memory) {
   std::map<std::string, WeightRecord> types, of_modules;
   absl::flat_hash_set<TensorPlace> places;
-  for (const auto& graph : model.graphs()) {
-    for (const Value* value : graph->initializers()) {
-      const Node* reader = ReaderOf(*value, reach);
-      if (value->initializer == nullptr || (reader == nullptr && !value->is_graph_output)) continue;
-      const Tensor& tensor = *value->initializer;
-      const double bytes = BytesOf(tensor);
-      if (!places.insert(PlaceOf(tensor)).second) {
-        memory->weights_shared += bytes;
-        continue;
-      }
-      memory->weights += bytes;
-      const double elements = static_cast<double>(std::max<int64_t>(tensor.ElementCount(), 0));
-      const double half = IsFloat(tensor.type) ? std::min(bytes, elements * 2) : bytes;
-      memory->weights_half += half;
-      const bool quantized = IsFloat(tensor.type) && tensor.dims.size() >= 2 && reader != nullptr && IsOfProduct(*reader);
-      memory->weights_int8 += quantized ? elements : half;
-      Add(std::string(DataTypeName(tensor.type)), bytes, &types);
-      std::string module;
-      if (reader != nullptr && reader->output(0) != nullptr) {
-        const auto known = modules.find(reader->output(0));
-        if (known != modules.end()) module = known->second;
-      }
-      Add(module, bytes, &of_modules);
+  ForEachWeight(model, [&](const Value& value, const Tensor& tensor) {
+    const Node* reader = ReaderOf(value, reach);
+    if (reader == nullptr && !value.is_graph_output) return;
+    const double bytes = BytesOf(tensor);
+    if (!places.insert(PlaceOf(value, tensor)).second) {
+      memory->weights_shared += bytes;
+      return;
     }
-  }
+    memory->weights += bytes;
+    const double elements = static_cast<double>(std::max<int64_t>(tensor.ElementCount(), 0));
+    const double half = IsFloat(tensor.type) ? std::min(bytes, elements * 2) : bytes;
+    memory->weights_half += half;
+    const bool quantized = IsFloat(tensor.type) && tensor.dims.size() >= 2 && reader != nullptr && IsOfProduct(*reader);
+    memory->weights_int8 += quantized ? elements : half;
+    Add(std::string(DataTypeName(tensor.type)), bytes, &types);
+    const auto known = reader != nullptr && reader->output(0) != nullptr ? modules.find(reader->output(0)) : modules.end();
+    Add(known != modules.end() ? known->second : "", bytes, &of_modules);
+  });
   memory->by_type = Sorted(types);
   memory->by_module = Sorted(of_modules);
 }

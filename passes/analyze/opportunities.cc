@@ -1,9 +1,11 @@
 #include "passes/analyze/opportunities.h"
 
 #include <algorithm>
-#include <map>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
 #include "passes/analyze/wins.h"
 #include "passes/report/report_groups.h"
@@ -19,6 +21,10 @@ class Finder {
     for (const MeasuredNode& node : before_.nodes) whole_ += node.time.middle;
     claimed_before_.resize(before_.nodes.size());
     claimed_after_.resize(after_.nodes.size());
+    readers_after_.resize(after_.nodes.size());
+    for (size_t i = 0; i < after_.nodes.size(); ++i) {
+      for (const int input : after_.nodes[i].inputs) readers_after_[static_cast<size_t>(input)].push_back(static_cast<int>(i));
+    }
   }
 
   std::vector<OpportunityRecord> Run() {
@@ -33,6 +39,7 @@ class Finder {
     }
     AddRewritten();
     AddRest();
+    AddAffines(after_, &claimed_after_, &wins_);
     AddNearMisses();
     AddChains(after_, claimed_after_, input_.model, &wins_);
     AddProjections(after_, input_.model, &wins_);
@@ -150,14 +157,42 @@ class Finder {
     wins_.records().back().count = nodes;
   }
 
-  // At most all that is computed in the module and belongs to no site.
-  void AddNearMisses() {
-    std::map<std::string, Win> of_module;
-    for (size_t i = 0; i < after_.nodes.size(); ++i) {
-      const MeasuredNode& node = after_.nodes[i];
-      if (claimed_after_[i] || !node.runs_on_chip() || (node.kind != WorkKind::kVector && node.kind != WorkKind::kMove)) continue;
-      of_module[node.module].Add(node);
+  // What a construct around this node may consist of: what is computed in its module a few steps from it and belongs to no site,
+  // up to products of matrices; those of an attention are within it. Each node counts for one near miss.
+  Win Around(const std::string& node, bool through_products) {
+    constexpr int kMostSteps = 8;
+    Win win;
+    const int start = places_after_.OfName(node);
+    if (start < 0) return win;
+    const std::string& module = after_.nodes[static_cast<size_t>(start)].module;
+    absl::flat_hash_set<int> seen = {start};
+    std::vector<int> now = {start};
+    for (int step = 0; step <= kMostSteps && !now.empty(); ++step) {
+      std::vector<int> next;
+      for (const int at : now) {
+        const size_t i = static_cast<size_t>(at);
+        const MeasuredNode& member = after_.nodes[i];
+        // Constants and shapes have readers everywhere.
+        if (member.module != module || claimed_after_[i] || member.engine == "folded" || member.engine == "host") continue;
+        const bool product = member.kind == WorkKind::kMatrix;
+        if (product && (member.op != "MatMul" || !through_products)) continue;
+        if (!product && member.runs_on_chip()) {
+          win.Add(member);
+          claimed_after_[i] = true;
+        }
+        for (const int other : member.inputs) {
+          if (seen.insert(other).second) next.push_back(other);
+        }
+        for (const int other : readers_after_[i]) {
+          if (seen.insert(other).second) next.push_back(other);
+        }
+      }
+      now = std::move(next);
     }
+    return win;
+  }
+
+  void AddNearMisses() {
     for (const NearMissRecord& miss : input_.report.near_misses) {
       OpportunityRecord record;
       record.kind = "near_miss";
@@ -169,11 +204,7 @@ class Finder {
       record.code = miss.code;
       record.source = miss.source;
       record.way = fmt::format("ascend-fuse explain MODEL --rule {} --at {}", miss.rule, miss.node);
-      Win win;
-      if (const auto rest = of_module.find(miss.module); rest != of_module.end()) {
-        win = rest->second;
-        of_module.erase(rest);
-      }
+      const Win win = Around(miss.node, miss.rule.find("attention") != std::string::npos);
       wins_.Add(std::move(record), miss.module.empty() ? miss.node : miss.module, miss.node, win);
     }
   }
@@ -185,6 +216,7 @@ class Finder {
   NodePlaces places_after_;
   std::vector<bool> claimed_before_;
   std::vector<bool> claimed_after_;
+  std::vector<std::vector<int>> readers_after_;  // of each node of `after`
   double whole_ = 0;
   WinsByPlace wins_;
 };

@@ -1,4 +1,5 @@
-// What no site counts and fewer kernels could do: chains of elementwise kernels, products of one value with several weights.
+// What no site counts and fewer kernels could do: factors and summands of channels after a linear, chains of elementwise kernels,
+// products of one value with several weights.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -35,6 +36,21 @@ std::vector<int> ChainTo(size_t end, const MeasuredGraph& graph, const std::vect
 }
 
 }  // namespace
+
+void AddAffines(const MeasuredGraph& graph, std::vector<bool>* claimed, WinsByPlace* wins) {
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const MeasuredNode& node = graph.nodes[i];
+    if (node.goes_into.empty() || node.launches == 0 || (*claimed)[i]) continue;
+    OpportunityRecord record;
+    record.kind = "affine";
+    record.state = "left";
+    record.because = fmt::format("one number for each channel, which the weight or the bias of the {} before it can hold", node.goes_into);
+    record.source = "docs/sources/surgery.md";
+    record.way = "optimize --tidy exact,affines: rounds in another order";
+    wins->Add(std::move(record), node.module.empty() ? node.name : node.module, node.name,
+              Take(graph, {static_cast<int>(i)}, claimed));
+  }
+}
 
 void AddChains(const MeasuredGraph& graph, const std::vector<bool>& claimed, const CostModel& model, WinsByPlace* wins) {
   std::vector<bool> done(graph.nodes.size());

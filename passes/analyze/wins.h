@@ -40,7 +40,9 @@ class WinsByPlace {
   std::vector<OpportunityRecord> records_;
 };
 
-// Of the graph that is written: chains of elementwise kernels, and products of one value, that no site counts.
+// Of the graph that is written, what no site counts: factors and summands that a linear can take along, chains of elementwise
+// kernels, and products of one value. What is counted is claimed.
+void AddAffines(const MeasuredGraph& graph, std::vector<bool>* claimed, WinsByPlace* wins);
 void AddChains(const MeasuredGraph& graph, const std::vector<bool>& claimed, const CostModel& model, WinsByPlace* wins);
 void AddProjections(const MeasuredGraph& graph, const CostModel& model, WinsByPlace* wins);
 

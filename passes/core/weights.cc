@@ -25,10 +25,22 @@ double BytesOf(const Tensor& tensor) {
   return elements <= 0 ? 0 : static_cast<double>(elements) * BitWidth(tensor.type) / 8;
 }
 
-TensorPlace PlaceOf(const Tensor& tensor) {
+TensorPlace PlaceOf(const Value& value, const Tensor& tensor) {
   const bool in_file = tensor.storage == Storage::kFile || tensor.storage == Storage::kExternal;
   if (in_file) return {tensor.location, tensor.file.offset, tensor.file.size, nullptr};
-  return {"", 0, 0, &tensor};
+  return {"", 0, 0, &value};
+}
+
+void ForEachWeight(const Model& model, absl::FunctionRef<void(const Value&, const Tensor&)> of) {
+  for (const auto& graph : model.graphs()) {
+    for (const Value* value : graph->initializers()) {
+      if (value->initializer != nullptr) of(*value, *value->initializer);
+    }
+    for (const Node* node : graph->nodes()) {  // Paddle's exporter writes all weights so
+      if (node->dead || HoldsNumbers(*node) || !IsOp(*node, "Constant") || node->output() == nullptr) continue;
+      if (const std::optional<Tensor> tensor = ConstantTensor(*node->output()); tensor.has_value()) of(*node->output(), *tensor);
+    }
+  }
 }
 
 WeightBytes CountWeights(const Model& model) {
@@ -41,20 +53,11 @@ WeightBytes CountWeights(const Model& model) {
       is_read = true;
       is_read_whole = is_read_whole || !TakesRows(use);
     }
-    const TensorPlace place = PlaceOf(tensor);
+    const TensorPlace place = PlaceOf(value, tensor);
     if (is_read && all.insert(place).second) bytes.all += BytesOf(tensor);
     if (is_read_whole && read.insert(place).second) bytes.read += BytesOf(tensor);
   };
-  for (const auto& graph : model.graphs()) {
-    for (const Value* value : graph->initializers()) {
-      if (value->initializer != nullptr) count(*value, *value->initializer);
-    }
-    for (const Node* node : graph->nodes()) {  // Paddle's exporter writes all weights so
-      if (node->dead || HoldsNumbers(*node) || !IsOp(*node, "Constant") || node->output() == nullptr) continue;
-      if (const std::optional<Tensor> tensor = ConstantTensor(*node->output()); tensor.has_value())
-        count(*node->output(), *tensor);
-    }
-  }
+  ForEachWeight(model, count);
   return bytes;
 }
 

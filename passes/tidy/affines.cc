@@ -10,14 +10,12 @@
 #include <utility>
 #include <vector>
 
-#include "ir/constant_tensor.h"
 #include "ir/movement/movement.h"
 #include "passes/tidy/kinds.h"
+#include "passes/tidy/linear_channels.h"
 
 namespace ascend_fuse {
 namespace {
-
-constexpr int64_t kMostElements = int64_t{4} << 20;  // of a weight, which is held while the model is optimized
 
 // A constant of float32.
 struct Floats {
@@ -26,9 +24,9 @@ struct Floats {
 };
 
 std::optional<Floats> FloatsOf(const TidyContext& context, const Value* value) {
-  const auto tensor = value != nullptr ? ConstantTensor(*value) : std::nullopt;
-  if (!tensor.has_value() || tensor->type != DataType::kFloat) return std::nullopt;
-  auto elements = ReadFloats(context.workspace.model(), *tensor, kMostElements);
+  const auto tensor = SmallFloats(value);
+  if (!tensor.has_value()) return std::nullopt;
+  auto elements = ReadFloats(context.workspace.model(), *tensor, tensor->ElementCount());
   if (!elements.ok()) return std::nullopt;
   return Floats{{tensor->dims.begin(), tensor->dims.end()}, {elements->begin(), elements->end()}};
 }
@@ -82,38 +80,14 @@ std::optional<Tidied> Normalized(const TidyContext& context, const Node& node) {
 
 // --- into a weight ---
 
-// Where the output channels of a linear or a convolution are.
-struct Channels {
-  int from_end = 0;    // among the axes of the result
-  size_t axis = 0;     // of the weight
-  int64_t groups = 1;  // of channels, along the axis before it
-  bool has_bias = false;
-};
-
-std::optional<Channels> ChannelsOf(const TidyContext& context, const Node& node, const Floats& weight) {
-  const int rank = context.facts().Of(node.output()).rank();
-  if (node.domain != NameId::kEmpty || rank < 2) return std::nullopt;
-  if (IsOp(node, "Conv")) return Channels{rank - 2, 0, 1, true};
-  if (IsOp(node, "ConvTranspose")) return Channels{rank - 2, 1, IntAttribute(node, "group").value_or(1), true};
-  if (IsOp(node, "MatMul") && weight.dims.size() == 2) return Channels{0, 1, 1, false};
-  const bool plain = FloatAttribute(node, "alpha").value_or(1) == 1 && FloatAttribute(node, "beta").value_or(1) == 1;
-  if (!IsOp(node, "Gemm") || !plain) return std::nullopt;
-  return Channels{0, IntAttribute(node, "transB").value_or(0) != 0 ? size_t{0} : size_t{1}, 1, true};
-}
-
-// The elements of `floats` by channel, of which there are `count`; empty where it says more than one for each.
-std::vector<double> ByChannel(const Floats& floats, int from_end, int rank, int64_t count) {
-  if (floats.elements.size() == 1 && static_cast<int>(floats.dims.size()) <= rank) {
-    return std::vector<double>(static_cast<size_t>(count), floats.elements[0]);
-  }
-  if (static_cast<int64_t>(floats.elements.size()) != count || static_cast<int>(floats.dims.size()) > rank) return {};
-  const int axis = static_cast<int>(floats.dims.size()) - 1 - from_end;
-  const bool along = axis >= 0 && floats.dims[static_cast<size_t>(axis)] == count;
-  return along ? floats.elements : std::vector<double>();
+// The elements of `floats` by channel, of which there are `count`; it says one for each.
+std::vector<double> ByChannel(const Floats& floats, int64_t count) {
+  if (floats.elements.size() != 1) return floats.elements;
+  return std::vector<double>(static_cast<size_t>(count), floats.elements[0]);
 }
 
 // Channel `g * (dims[axis]) + c` stands in group g of the axis before, at place c.
-void Scale(Floats* weight, const Channels& channels, const std::vector<double>& factors) {
+void Scale(Floats* weight, const LinearChannels& channels, const std::vector<double>& factors) {
   size_t after = 1;
   for (size_t i = channels.axis + 1; i < weight->dims.size(); ++i) after *= static_cast<size_t>(weight->dims[i]);
   const auto own = static_cast<size_t>(weight->dims[channels.axis]);
@@ -131,22 +105,18 @@ std::optional<Tidied> IntoWeight(const TidyContext& context, const Node& node) {
   constexpr size_t kWeight = 1, kBias = 2;
   for (const size_t side : {size_t{0}, size_t{1}}) {
     const Value* const x = node.input(side);
-    const Node* const linear = x != nullptr ? x->producer : nullptr;
-    if (linear == nullptr || linear->dead || linear->graph != node.graph || !ReadOnce(*x)) continue;
+    const Node* const linear = x != nullptr && ReadOnce(*x) ? x->producer : nullptr;
+    const auto channels = linear != nullptr && !linear->dead ? ChannelsFor(context.facts(), node, side, *linear) : std::nullopt;
+    if (!channels.has_value()) continue;
     const auto operand = FloatsOf(context, node.input(1 - side));
-    auto weight = operand.has_value() ? FloatsOf(context, linear->input(kWeight)) : std::nullopt;
-    const auto channels = weight.has_value() ? ChannelsOf(context, *linear, *weight) : std::nullopt;
-    if (!channels.has_value() || weight->elements.empty()) continue;
-    const bool adds = IsOp(node, "Add");
-    if (adds && !channels->has_bias) continue;  // GE joins a MatMul and its bias
-    const int64_t count = weight->dims[channels->axis] * channels->groups;
-    const int rank = context.facts().Of(x).rank();
-    const std::vector<double> numbers = ByChannel(*operand, channels->from_end, rank, count);
+    auto weight = FloatsOf(context, linear->input(kWeight));
     const Value* const old = channels->has_bias ? linear->input(kBias) : nullptr;
     const auto bias = FloatsOf(context, old);
-    if (numbers.empty() || (old != nullptr && !bias.has_value())) continue;
-    Floats sum = {{count}, bias.has_value() ? ByChannel(*bias, 0, 1, count) : std::vector<double>(static_cast<size_t>(count), 0)};
-    if (sum.elements.empty()) continue;
+    if (!operand.has_value() || !weight.has_value() || (old != nullptr && !bias.has_value())) continue;
+    const bool adds = IsOp(node, "Add");
+    const std::vector<double> numbers = ByChannel(*operand, channels->count);
+    Floats sum = {{channels->count}, std::vector<double>(static_cast<size_t>(channels->count), 0)};
+    if (bias.has_value()) sum.elements = ByChannel(*bias, channels->count);
     for (size_t i = 0; i < sum.elements.size(); ++i)
       sum.elements[i] = adds ? sum.elements[i] + numbers[i] : sum.elements[i] * numbers[i];
     if (!adds) Scale(&*weight, *channels, numbers);

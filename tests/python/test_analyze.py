@@ -283,6 +283,50 @@ def test_near_misses_of_all_layers_are_one(tmp_path: Path) -> None:
     assert "expected the constant 2, found three = 3" in misses[0]["because"]
 
 
+# A net without names of modules: factors and summands of channels behind convolutions, and a norm in which the square became a cube.
+CONVOLUTIONS = """g (float[1, 64, 56, 56] x, float[4, 64] r) => (float[1, 64, 56, 56] y, float[4, 64] n)
+<float three = {3}, float eps = {0.01}> {
+  [a] a = Conv (x, w) [a1] a1 = Mul (a, f) [a2] a2 = Add (a1, f) [a3] a3 = Relu (a2)
+  [b] b = Conv (a3, w) [b1] b1 = Mul (columns, b) [b2] b2 = Relu (b1)
+  [c] c = Conv (b2, w) [c1] c1 = Mul (c, f) [c2] c2 = Sigmoid (c) [y] y = Sub (c1, c2)
+  [p] p = Pow (r, three) [m] m = ReduceMean <axes = [-1], keepdims = 1> (p) [v] v = Add (m, eps) [s] s = Sqrt (v) [n] n = Div (r, s)
+}"""
+
+
+def test_factors_of_channels_are_told(tmp_path: Path) -> None:
+    """Of a Conv that nothing else reads, and along its channels."""
+    save(CONVOLUTIONS, {"w": [64, 64, 1, 1], "f": [1, 64, 1, 1], "columns": [56]}, tmp_path / "m.onnx")
+    analysis = analyze(tmp_path / "m.onnx")
+    affines = [row for row in analysis["opportunities"] if row["kind"] == "affine"]
+    assert sorted(node for row in affines for node in row["nodes"]) == ["a1", "a2"]
+    assert all(row["gain"] > 0 and "of the Conv before it" in row["because"] for row in affines)
+    advice = next(step for step in analysis["next"] if step["action"].startswith("fold 2 factors"))
+    run_ok(*shlex.split(advice["command"])[1:], "-o", tmp_path / "o.onnx")
+    assert [node.op_type for node in onnx.load(tmp_path / "o.onnx").graph.node if node.op_type in ("Mul", "Add")] == ["Mul", "Mul", "Add"]
+    assert not [row for row in analyze(tmp_path / "o.onnx")["opportunities"] if row["kind"] == "affine"]
+
+
+def test_a_near_miss_is_at_most_what_is_around_it(tmp_path: Path) -> None:
+    """Where no node has a module, all of them were counted for it."""
+    save(CONVOLUTIONS, {"w": [64, 64, 1, 1], "f": [1, 64, 1, 1], "columns": [56]}, tmp_path / "m.onnx")
+    analysis = analyze(tmp_path / "m.onnx")
+    misses = [row for row in analysis["opportunities"] if row["kind"] == "near_miss"]
+    assert [(row["count"], row["at_most"], row["kernels_saved"]) for row in misses] == [(1, True, 5)]
+
+
+def test_weights_of_constant_nodes_are_weights(tmp_path: Path) -> None:
+    """Paddle's exporter writes all of them so."""
+    save(CONVOLUTIONS, {"w": [64, 64, 1, 1], "f": [1, 64, 1, 1], "columns": [56]}, tmp_path / "m.onnx")
+    model = onnx.load(tmp_path / "m.onnx")
+    for tensor in model.graph.initializer:
+        model.graph.node.insert(0, helper.make_node("Constant", [], [tensor.name], name=f"constant_{tensor.name}", value=tensor))
+    del model.graph.initializer[:]
+    onnx.save(model, tmp_path / "c.onnx")
+    memory, constants = (analyze(tmp_path / name)["memory"] for name in ("m.onnx", "c.onnx"))
+    assert constants["weights"] == memory["weights"] - 8 == 4 * (64 * 64 + 64 + 56)  # not eps and three
+    assert constants["weights_int8"] < constants["weights_half"] < constants["weights"]
+
+
 def test_what_the_plugin_takes_is_said(zoo: Path) -> None:
     analysis = analyze(zoo / "llama-sdpa-past-ts17-dynamic.onnx")
     gates = [row for row in analysis["opportunities"] if row["kind"] == "glu"]
