@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
@@ -169,18 +171,17 @@ class Judge {
 
   std::string RatioSentence() const {
     const RatioRecord& ratio = analysis_.ratio;
-    constexpr double kSame = 0.005;  // what the sentence below would show as 1.00
-    if (analysis_.before.kernels == analysis_.after.kernels && std::abs(ratio.middle - 1) < kSame) {
-      int64_t mended = 0;
-      for (const ReasonRecord& reason : analysis_.complexity.reasons)
-        mended += reason.code == "fixed-by-optimize" ? reason.count : 0;
-      if (mended == 0) return "by the cost model it is as fast as before";
-      return fmt::format(
-          "{} node(s) that ATC rejects or misreads are written in other forms; by the cost model it is as fast as before",
-          mended);
-    }
-    return fmt::format("{} kernels become {}; {:.2f} times as fast by the cost model ({:.2f} to {:.2f})",
-                       analysis_.before.kernels, analysis_.after.kernels, ratio.middle, ratio.low, ratio.high);
+    constexpr double kSame = 0.005;  // what would be shown as 1.00
+    int64_t mended = 0;
+    for (const ReasonRecord& reason : analysis_.complexity.reasons)
+      mended += reason.code == "fixed-by-optimize" ? reason.count : 0;
+    const bool is_same = analysis_.before.kernels == analysis_.after.kernels && std::abs(ratio.middle - 1) < kSame;
+    const std::string kernels =
+        is_same ? "by the cost model it is as fast as before"
+                : fmt::format("{} kernels become {}; {:.2f} times as fast by the cost model ({:.2f} to {:.2f})",
+                              analysis_.before.kernels, analysis_.after.kernels, ratio.middle, ratio.low, ratio.high);
+    if (mended == 0 || ratio.middle >= 1 + kSame) return kernels;
+    return fmt::format("ATC rejects or misreads {} node(s), which get other forms; {}", mended, kernels);
   }
 
   std::string OutputPath() const {
@@ -189,10 +190,21 @@ class Judge {
     return ShellWord(fmt::format("{}.{}.onnx", path, target_.chip()));
   }
 
+  // What is done in one way is one step.
   void AdviseMending() {
+    std::vector<std::string> actions;
+    std::map<std::string, std::vector<const ReasonRecord*>> by_action;
     for (const ReasonRecord& reason : analysis_.complexity.reasons) {
       if (reason.level != "high") continue;
-      Step(reason.way_out.empty() ? fmt::format("change the model: {}", reason.code) : reason.way_out, reason.because);
+      std::string action = reason.way_out.empty() ? fmt::format("change the model: {}", reason.code) : reason.way_out;
+      auto& reasons = by_action[action];
+      if (reasons.empty()) actions.push_back(action);
+      reasons.push_back(&reason);
+    }
+    for (const std::string& action : actions) {
+      const auto& reasons = by_action[action];
+      const std::string more = reasons.size() > 1 ? fmt::format("; and {} more like it", reasons.size() - 1) : "";
+      Step(action, reasons[0]->because + more);
     }
   }
 

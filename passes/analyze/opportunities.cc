@@ -120,9 +120,13 @@ class Finder {
       record.kind = "rewritten";
       record.state = "fused";
       record.emitted_op = is.op;
-      record.because = was.engine == "ai_cpu" ? fmt::format("{} ran on the AI CPU", was.op)
-                       : was.engine == "host" ? fmt::format("{} ran on the host", was.op)
-                                              : fmt::format("{} is slower", was.op);
+      record.because = was.engine == "ai_cpu"  ? fmt::format("{} ran on the AI CPU", was.op)
+                       : was.engine == "host"  ? fmt::format("{} ran on the host", was.op)
+                       : is.engine == "folded" ? fmt::format("what {} reads is constant now: it is computed once, by ATC", was.op)
+                       : is.engine == "host"   ? fmt::format("{} is computed of shapes, before the kernels run", was.op)
+                       : was.op == is.op       ? fmt::format("{} was in a form that is slower", was.op)
+                                               : fmt::format("{} is slower", was.op);
+      if (is.engine == "folded" || is.engine == "host") record.emitted_op.clear();
       Win now;  // also of a site that is left: what it would win counts from there
       now.Add(is);
       claimed_after_[static_cast<size_t>(place)] = true;

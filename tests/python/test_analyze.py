@@ -314,6 +314,22 @@ def test_a_near_miss_is_at_most_what_is_around_it(tmp_path: Path) -> None:
     assert [(row["count"], row["at_most"], row["kernels_saved"]) for row in misses] == [(1, True, 5)]
 
 
+def test_one_way_out_is_one_step(tmp_path: Path) -> None:
+    """Two operators whose results have as many elements as the data says: one step, which says that there is another."""
+    save("g (float[64] x) => (int64[1, k] y, float[u] z) { [y] y = NonZero (x) [z] z = Unique (x) }", {}, tmp_path / "m.onnx")
+    analysis = analyze(tmp_path / "m.onnx")
+    reasons = [reason for reason in analysis["complexity"]["reasons"] if reason["code"] == "data-dependent-shape"]
+    assert [reason["level"] for reason in reasons] == ["high", "high"]
+    steps = [step for step in analysis["next"] if "upper bound" in step["action"]]
+    assert [step["because"].endswith("; and 1 more like it") for step in steps] == [True]
+
+
+def test_nothing_gained_is_said(tmp_path: Path) -> None:
+    save("g (float[4, 64] x) => (float[4, 64] y) { [y] y = Relu (x) }", {}, tmp_path / "m.onnx")
+    step = next(step for step in analyze(tmp_path / "m.onnx")["next"] if step["action"] == "optimize")
+    assert step["because"] == "by the cost model it is as fast as before"
+
+
 def test_weights_of_constant_nodes_are_weights(tmp_path: Path) -> None:
     """Paddle's exporter writes all of them so."""
     save(CONVOLUTIONS, {"w": [64, 64, 1, 1], "f": [1, 64, 1, 1], "columns": [56]}, tmp_path / "m.onnx")
