@@ -315,12 +315,15 @@ def test_a_near_miss_is_at_most_what_is_around_it(tmp_path: Path) -> None:
 
 
 def test_one_way_out_is_one_step(tmp_path: Path) -> None:
-    """Two operators whose results have as many elements as the data says: one step, which says that there is another."""
-    save("g (float[64] x) => (int64[1, k] y, float[u] z) { [y] y = NonZero (x) [z] z = Unique (x) }", {}, tmp_path / "m.onnx")
+    """A branch and a loop: one step, which says that there is another reason."""
+    save("""g (bool c, float[4] x) => (float[4] y, float[4] z) <int64 n = {3}, bool yes = {1}> {
+      [y] y = If (c) <then_branch = t () => (float[4] a) { a = Relu (x) }, else_branch = e () => (float[4] b) { b = Neg (x) }>
+      [z] z = Loop (n, c, x) <body = l (int64 i, bool k, float[4] was) => (bool on, float[4] now) { on = Not (k) now = Exp (was) }>
+    }""", {}, tmp_path / "m.onnx")
     analysis = analyze(tmp_path / "m.onnx")
-    reasons = [reason for reason in analysis["complexity"]["reasons"] if reason["code"] == "data-dependent-shape"]
+    reasons = [reason for reason in analysis["complexity"]["reasons"] if reason["code"] == "control-flow"]
     assert [reason["level"] for reason in reasons] == ["high", "high"]
-    steps = [step for step in analysis["next"] if "upper bound" in step["action"]]
+    steps = [step for step in analysis["next"] if step["action"] == "unroll it, or export without it"]
     assert [step["because"].endswith("; and 1 more like it") for step in steps] == [True]
 
 
