@@ -9,8 +9,8 @@
 #include "passes/analyze/amounts.h"
 #include "passes/analyze/host_work.h"
 #include "passes/analyze/memory.h"
+#include "passes/core/linear_channels.h"
 #include "passes/core/module_path.h"
-#include "passes/tidy/linear_channels.h"
 
 namespace ascend_fuse {
 namespace {

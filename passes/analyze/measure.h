@@ -27,7 +27,7 @@ struct MeasuredNode {
   std::vector<int> inputs;      // indices of the nodes that compute its inputs; each once
   int readers = 0;              // of its first output; one more where it is an output of the graph
   std::string reads_weight_of;  // of a product with a constant weight: the value that is multiplied
-  std::string goes_into;        // of a Mul or an Add that a linear can take along (passes/tidy/linear_channels.h): its operator
+  std::string goes_into;        // of a Mul or an Add that a linear can take along (passes/core/linear_channels.h): its operator
   bool is_new = false;
   bool known = true;
   std::string engine;  // as SupportRecord

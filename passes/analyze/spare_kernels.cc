@@ -44,7 +44,8 @@ void AddAffines(const MeasuredGraph& graph, std::vector<bool>* claimed, WinsByPl
     OpportunityRecord record;
     record.kind = "affine";
     record.state = "left";
-    record.because = fmt::format("one number for each channel, which the weight or the bias of the {} before it can hold", node.goes_into);
+    record.because =
+        fmt::format("one number for each channel, which the weight or the bias of the {} before it can hold", node.goes_into);
     record.source = "docs/sources/surgery.md";
     record.way = "optimize --tidy exact,affines: rounds in another order";
     wins->Add(std::move(record), node.module.empty() ? node.name : node.module, node.name,

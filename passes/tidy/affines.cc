@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "ir/movement/movement.h"
+#include "passes/core/linear_channels.h"
 #include "passes/tidy/kinds.h"
-#include "passes/tidy/linear_channels.h"
 
 namespace ascend_fuse {
 namespace {

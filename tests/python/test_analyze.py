@@ -283,7 +283,7 @@ def test_near_misses_of_all_layers_are_one(tmp_path: Path) -> None:
     assert "expected the constant 2, found three = 3" in misses[0]["because"]
 
 
-# A net without names of modules: factors and summands of channels behind convolutions, and a norm in which the square became a cube.
+# A net without names of modules: factors and summands of channels after convolutions, and a norm in which the square became a cube.
 CONVOLUTIONS = """g (float[1, 64, 56, 56] x, float[4, 64] r) => (float[1, 64, 56, 56] y, float[4, 64] n)
 <float three = {3}, float eps = {0.01}> {
   [a] a = Conv (x, w) [a1] a1 = Mul (a, f) [a2] a2 = Add (a1, f) [a3] a3 = Relu (a2)

@@ -1,11 +1,11 @@
-#include "passes/tidy/linear_channels.h"
+#include "passes/core/linear_channels.h"
 
 #include "ir/constant_tensor.h"
 
 namespace ascend_fuse {
 namespace {
 
-constexpr int64_t kMostElements = int64_t{4} << 20;
+constexpr int64_t kMostOfTensor = int64_t{4} << 20;
 constexpr size_t kWeight = 1, kBias = 2;
 
 std::optional<LinearChannels> ChannelsOf(const Facts& facts, const Node& linear) {
@@ -34,7 +34,7 @@ std::optional<Tensor> SmallFloats(const Value* value) {
   auto tensor = value != nullptr ? ConstantTensor(*value) : std::nullopt;
   if (!tensor.has_value() || tensor->type != DataType::kFloat) return std::nullopt;
   const int64_t count = tensor->ElementCount();
-  if (count <= 0 || count > kMostElements) return std::nullopt;
+  if (count <= 0 || count > kMostOfTensor) return std::nullopt;
   return tensor;
 }
 

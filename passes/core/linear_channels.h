@@ -30,7 +30,7 @@ std::optional<Tensor> SmallFloats(const Value* value);
 std::optional<LinearChannels> ChannelsFor(const Facts& facts, const Node& node, size_t side, const Node& linear);
 
 // The linear or the convolution that can take `node` along, a Mul or an Add as above, where nothing else reads its result;
-// also behind some others that it takes along. nullptr where there is none.
+// also after some others that it takes along. nullptr where there is none.
 const Node* LinearThatTakes(const Facts& facts, const Node& node, int most_between = 3);
 
 }  // namespace ascend_fuse
