@@ -221,8 +221,10 @@ class Attention:
 
     def _may_see_no_key(self) -> bool:
         """Whether there may be such rows, and they are wanted to be told apart."""
+        # An attention with a constant mask and such a row is left as it is: its NaN is that of the original. But the next attention may pass
+        # over a key that is NaN and masked, where a sum with -inf is NaN.
         parts = set(self.plan["mask"]["parts"])
-        return self.g.poison is not None and bool(parts & {"padding", "bool_input", "additive_input", "full_additive"})
+        return self.g.poison is not None and bool(parts & {"padding", "bool_input", "additive_input", "full_additive", "constant"})
 
     def _masked(self, scores: str, rank: int) -> str:
         g, plan = self.g, self.plan
