@@ -46,6 +46,8 @@ std::optional<LinearChannels> ChannelsFor(const Facts& facts, const Node& node, 
   const auto weight = SmallFloats(linear.input(kWeight));
   if (!weight.has_value() || weight->dims.size() <= channels->axis) return std::nullopt;
   if (IsOp(linear, "MatMul") && weight->dims.size() != 2) return std::nullopt;
+  // A file may say any number of groups; those that are left divide a dim.
+  if (channels->groups < 1 || (channels->groups > 1 && weight->dims[0] % channels->groups != 0)) return std::nullopt;
   channels->count = weight->dims[channels->axis] * channels->groups;
   const auto operand = SmallFloats(node.input(1 - side));
   if (!operand.has_value() || !OneForEach(*operand, channels->from_end, facts.Of(node.input(side)).rank(), channels->count)) {

@@ -207,6 +207,18 @@ def long_attribute() -> onnx.ModelProto:
     return model([helper.make_node("Relu", ["x"], ["y"], s="n" * BIG)])
 
 
+@pytest.mark.parametrize("group", [3, 1000, 0, -3, 2**63 - 1])
+def test_groups_that_divide_nothing(tmp_path: Path, group: int) -> None:
+    """Where a factor is folded into the weight of a ConvTranspose, its channels are counted by groups."""
+    nodes = [helper.make_node("ConvTranspose", ["x", "w"], ["a"], group=group), helper.make_node("Mul", ["a", "f"], ["y"])]
+    weights = {"w": np.ones([4, 1, 1, 1], np.float32), "f": np.full([1], 2, np.float32)}
+    made = model(nodes, [1, 4, 8, 8], weights)
+    onnx.save(made, tmp_path / "m.onnx")
+    done = subprocess.run([TOOL, "optimize", tmp_path / "m.onnx", "-o", tmp_path / "o.onnx", "--tidy", "exact,affines"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert [node.op_type for node in onnx.load(tmp_path / "o.onnx").graph.node] == ["ConvTranspose", "Mul"]
+
+
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in MAKERS])
 def test_ends_in_time(tmp_path: Path, name: str) -> None:
     path = tmp_path / "m.onnx"
