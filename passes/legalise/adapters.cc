@@ -174,8 +174,9 @@ bool WriteConvAttributes(Workspace& workspace, const Node* node) {
     const std::vector<int64_t> dilations = SpatialNumbers(*node, "dilations", axes, 1);
     std::vector<int64_t> pads(2 * axes, 0);
     for (size_t i = 0; i < axes; ++i) {
-      if (strides[i] < 1) return false;
-      const int64_t parts = (lengths[i] + strides[i] - 1) / strides[i];
+      constexpr int64_t kMost = int64_t{1} << 31;  // no file that means something has more, and products stay numbers
+      if (strides[i] < 1 || std::max({lengths[i], kernel[i], dilations[i]}) > kMost || dilations[i] < 1) return false;
+      const int64_t parts = lengths[i] / strides[i] + (lengths[i] % strides[i] != 0 ? 1 : 0);
       const int64_t total = std::max<int64_t>(0, (parts - 1) * strides[i] + (kernel[i] - 1) * dilations[i] + 1 - lengths[i]);
       pads[i] = word == "SAME_UPPER" ? total / 2 : total - total / 2;
       pads[i + axes] = total - pads[i];

@@ -90,7 +90,7 @@ Dequantization RowsInBlocks(const Tensor& codes, int64_t bits, int64_t rows, int
   how.stride = stride;
   how.block = block;
   how.scales = &scales;
-  how.scale_steps = {(length + block - 1) / block, 1, 0};
+  how.scale_steps = {(length - 1) / block + 1, 1, 0};
   how.zero = int64_t{1} << (bits - 1);
   return how;
 }

@@ -37,7 +37,10 @@ absl::Status ReadWeight(const Node& node, const Model& model, PackedWeight* weig
     return NotWritten("its attributes name no weight");
   if (IntAttribute(node, "weight_prepacked").value_or(0) != 0)
     return NotWritten("its weight is in an order of ONNX Runtime's own");
-  const int64_t blocks = (length + block - 1) / block;
+  constexpr int64_t kMost = int64_t{1} << 40;  // elements; numbers that overflow would name a small weight
+  if (length > kMost || block > kMost) return NotWritten("its attributes name no weight");
+  const int64_t blocks = (length - 1) / block + 1;
+  if (rows > kMost / (blocks * block)) return NotWritten("its attributes name no weight");
   weight->codes = ConstantTensor(*node.input(1));
   weight->scales = ConstantTensor(*node.input(2));
   if (node.input(3) != nullptr) weight->zeros = ConstantTensor(*node.input(3));
@@ -129,7 +132,7 @@ absl::Status WriteMatMulBnb4(CodeWriter& writer, const Node* node) {
   if (!codes.has_value() || !scales.has_value()) return NotWritten("its weight is not constant");
   if (rows > (int64_t{1} << 40) / length) return NotWritten("its attributes name no weight");
   const int64_t count = rows * length;
-  if (codes->ElementCount() != (count + 1) / 2 || scales->ElementCount() != (count + block - 1) / block) {
+  if (codes->ElementCount() != (count + 1) / 2 || scales->ElementCount() != (count - 1) / block + 1) {
     return NotWritten("its weight or its scales have another size than its attributes say");
   }
   const DataType type = writer.Of(node->input(0)).type;

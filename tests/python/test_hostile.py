@@ -219,6 +219,18 @@ def test_groups_that_divide_nothing(tmp_path: Path, group: int) -> None:
     assert [node.op_type for node in onnx.load(tmp_path / "o.onnx").graph.node] == ["ConvTranspose", "Mul"]
 
 
+def test_a_packed_weight_whose_size_overflows(tmp_path: Path) -> None:
+    """2^36 rows of 2^32 codes of 4 bits are 2^64 numbers and more: none, for one that counts in 64 bits."""
+    node = helper.make_node("MatMulNBits", ["x", "codes", "scales"], ["y"], domain="com.microsoft", N=2**36, K=2**32, bits=4, block_size=16)
+    made = model([node], ["a", 2**32], {"codes": np.zeros([0], np.uint8), "scales": np.zeros([0], np.float32)})
+    made.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    onnx.save(made, tmp_path / "m.onnx")
+    done = subprocess.run([TOOL, "optimize", tmp_path / "m.onnx", "-o", tmp_path / "o.onnx", "--force"], capture_output=True, text=True,
+                          timeout=SECONDS)
+    assert done.returncode == 0, done.stderr
+    assert "its attributes name no weight" in done.stdout
+
+
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in MAKERS])
 def test_ends_in_time(tmp_path: Path, name: str) -> None:
     path = tmp_path / "m.onnx"
