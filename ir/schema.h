@@ -20,7 +20,12 @@ struct TypeSet {
   bool others = false;   // sequences, optionals or maps, too
   bool known = false;
 
-  bool Takes(DataType type) const { return !known || (tensors >> static_cast<int>(type) & 1) != 0; }
+  // A file may say a type that ONNX does not have; no parameter takes it.
+  bool Takes(DataType type) const {
+    constexpr unsigned kBits = 64;
+    const auto bit = static_cast<unsigned>(type);
+    return !known || (bit < kBits && (tensors >> bit & 1) != 0);
+  }
 };
 
 struct SchemaInput {

@@ -74,6 +74,7 @@ std::optional<Tidied> ConcatOfProducts(TidyContext& context, const Node& node) {
     const int64_t own = axis - rank + static_cast<int64_t>(dims.size());
     if (own < 0 || context.facts().Of(scaled->factor).elements == nullptr) return std::nullopt;
     const Fact& part = context.facts().Of(mul->output());
+    if (part.rank() != rank) return std::nullopt;  // a file may join what cannot be joined
     if (!context.dims().Resolve(part.shape[static_cast<size_t>(axis)]).is(dims[static_cast<size_t>(own)])) return std::nullopt;
     elements += std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
     dims[static_cast<size_t>(own)] = 1;
@@ -125,10 +126,11 @@ std::optional<Range> RangeOf(const TidyContext& context, const Node& slice) {
 // The part of a Concat in which the places [first, last) lie, which are counted from its beginning from there on.
 std::optional<Term> PartWith(const TidyContext& context, const Node& concat, int64_t* first, int64_t* last) {
   const int64_t axis = AxisOf(context, concat);
+  const int rank = context.facts().Of(concat.output()).rank();
   int64_t begin = 0;
   for (const Use& use : concat.inputs()) {
     const Fact& part = context.facts().Of(use.value);
-    const Dim length = axis >= 0 && part.has_rank ? context.dims().Resolve(part.shape[static_cast<size_t>(axis)]) : Dim();
+    const Dim length = axis >= 0 && part.rank() == rank ? context.dims().Resolve(part.shape[static_cast<size_t>(axis)]) : Dim();
     if (!length.is_number()) return std::nullopt;
     const int64_t end = begin + length.number();
     if (*first >= begin && *last <= end && *first < *last) {

@@ -1,5 +1,6 @@
 // libFuzzer: whatever model is loaded, a run over it ends with a sentence or with a model that protobuf parses and that loads,
-// and with reports that can be read back and shown. Which chip it is for depends on the bytes.
+// and with reports that can be read back and shown. Which chip it is for, with which options, depends on the bytes; one model in
+// eight is checked or analyzed instead.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -7,6 +8,9 @@
 #include "ir/onnx/load.h"
 #include "ir/onnx/save.h"
 #include "ir/text/visible.h"
+#include "passes/analyze/page.h"
+#include "passes/analyze_model.h"
+#include "passes/check_model.h"
 #include "passes/optimize.h"
 #include "passes/report/report_html.h"
 #include "patterns/target/target.h"
@@ -30,12 +34,17 @@ void KeepTargets() {
   }
 }
 
+// Whether these bits of a hash are all 0.
+bool Are0(uint32_t hash, int first, int count) { return (hash >> first & ((1u << count) - 1)) == 0; }
+
 OptimizeOptions OptionsFor(uint32_t hash) {
   OptimizeOptions options;
   options.target.chip = kChips[hash >> 8 & 3];
-  options.target.plugin = (hash >> 10 & 1) != 0;
-  options.strict = (hash >> 11 & 7) == 0;
-  if ((hash >> 14 & 3) == 0) options.tidy = {"exact", "affines"};  // which nobody gets who does not ask for it
+  options.target.plugin = !Are0(hash, 10, 1);
+  options.strict = Are0(hash, 11, 3);
+  if (Are0(hash, 14, 2)) options.tidy = {"exact", "affines"};  // which nobody gets who does not ask for it
+  options.quantised = static_cast<Quantised>(hash >> 16 & 3);
+  if (Are0(hash, 18, 2)) options.target.precision_mode = "must_keep_origin_dtype";
   return options;
 }
 
@@ -56,6 +65,16 @@ void Run(const std::string& bytes) {
   KeepTargets();
   const uint32_t hash = HashOf(bytes);
   const OptimizeOptions options = OptionsFor(hash);
+  if (Are0(hash, 20, 4)) {
+    const auto analysis = AnalyzeModel(model->get(), options);
+    if (!analysis.ok()) return Require(!analysis.status().message().empty(), "a refusal has a sentence");
+    const std::string text = AnalysisToText(*analysis, {.verbose = true}) + AnalysisToHtml(*analysis);
+    return Require(Visible(text, true) == text, "what an analysis shows is visible");
+  }
+  if (Are0(hash ^ 1u << 20, 20, 4)) {
+    const auto checked = CheckModel(model->get(), options);
+    return Require(checked.ok() || !checked.status().message().empty(), "a refusal has a sentence");
+  }
   const auto report = Optimize(model->get(), options);
   if (!report.ok()) return Require(!report.status().message().empty(), "a refusal has a sentence");
   if (hash % 8 == 0) CheckReport(*report);  // as long as all the rest; report_fuzz looks at more of them
@@ -64,7 +83,9 @@ void Run(const std::string& bytes) {
   Require(ProtobufParses(*saved) != nullptr, "protobuf parses the result");
   auto again = LoadModelFromBytes(*saved);
   Require(again.ok(), "the result is loaded");
-  const absl::Status expanded = Expand(again->get());
+  ExpandOptions expand;
+  if (Are0(hash, 24, 2)) expand.as_atc = options.target;
+  const absl::Status expanded = Expand(again->get(), expand);
   Require(expanded.ok() || !expanded.message().empty(), "expanding ends well");
 }
 
