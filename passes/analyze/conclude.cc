@@ -192,19 +192,16 @@ class Judge {
 
   // What is done in one way is one step.
   void AdviseMending() {
-    std::vector<std::string> actions;
-    std::map<std::string, std::vector<const ReasonRecord*>> by_action;
+    std::vector<std::pair<std::string, std::string>> steps;  // each action, and the first reason for it
+    std::map<std::string, int64_t> reasons;                  // of each action
     for (const ReasonRecord& reason : analysis_.complexity.reasons) {
       if (reason.level != "high") continue;
-      std::string action = reason.way_out.empty() ? fmt::format("change the model: {}", reason.code) : reason.way_out;
-      auto& reasons = by_action[action];
-      if (reasons.empty()) actions.push_back(action);
-      reasons.push_back(&reason);
+      const std::string action = reason.way_out.empty() ? fmt::format("change the model: {}", reason.code) : reason.way_out;
+      if (++reasons[action] == 1) steps.emplace_back(action, reason.because);
     }
-    for (const std::string& action : actions) {
-      const auto& reasons = by_action[action];
-      const std::string more = reasons.size() > 1 ? fmt::format("; and {} more like it", reasons.size() - 1) : "";
-      Step(action, reasons[0]->because + more);
+    for (const auto& [action, because] : steps) {
+      const int64_t more = reasons[action] - 1;
+      Step(action, more > 0 ? fmt::format("{}; and {} more like it", because, more) : because);
     }
   }
 

@@ -14,6 +14,16 @@
 namespace ascend_fuse {
 namespace {
 
+// Why a value takes less time, which `is` computes where `was` did.
+std::string WhyFaster(const MeasuredNode& was, const MeasuredNode& is) {
+  if (was.engine == "ai_cpu") return fmt::format("{} ran on the AI CPU", was.op);
+  if (was.engine == "host") return fmt::format("{} ran on the host", was.op);
+  if (is.engine == "folded") return fmt::format("what {} reads is constant now: it is computed once, by ATC", was.op);
+  if (is.engine == "host") return fmt::format("{} is computed of shapes, before the kernels run", was.op);
+  if (was.op == is.op) return fmt::format("{} was in a form that is slower", was.op);
+  return fmt::format("{} is slower", was.op);
+}
+
 class Finder {
  public:
   explicit Finder(const OpportunityInput& input)
@@ -120,12 +130,7 @@ class Finder {
       record.kind = "rewritten";
       record.state = "fused";
       record.emitted_op = is.op;
-      record.because = was.engine == "ai_cpu"  ? fmt::format("{} ran on the AI CPU", was.op)
-                       : was.engine == "host"  ? fmt::format("{} ran on the host", was.op)
-                       : is.engine == "folded" ? fmt::format("what {} reads is constant now: it is computed once, by ATC", was.op)
-                       : is.engine == "host"   ? fmt::format("{} is computed of shapes, before the kernels run", was.op)
-                       : was.op == is.op       ? fmt::format("{} was in a form that is slower", was.op)
-                                               : fmt::format("{} is slower", was.op);
+      record.because = WhyFaster(was, is);
       if (is.engine == "folded" || is.engine == "host") record.emitted_op.clear();
       Win now;  // also of a site that is left: what it would win counts from there
       now.Add(is);

@@ -19,6 +19,9 @@
 namespace ascend_fuse {
 namespace {
 
+// Of a weight by its attributes, which a file says as it likes: numbers that overflow would name a small one.
+constexpr int64_t kMostElements = int64_t{1} << 40;
+
 // The rows [N, K] of a weight of MatMulNBits. Tensors must live as long as what is returned.
 struct PackedWeight {
   std::optional<Tensor> codes;
@@ -37,10 +40,9 @@ absl::Status ReadWeight(const Node& node, const Model& model, PackedWeight* weig
     return NotWritten("its attributes name no weight");
   if (IntAttribute(node, "weight_prepacked").value_or(0) != 0)
     return NotWritten("its weight is in an order of ONNX Runtime's own");
-  constexpr int64_t kMost = int64_t{1} << 40;  // elements; numbers that overflow would name a small weight
-  if (length > kMost || block > kMost) return NotWritten("its attributes name no weight");
+  if (length > kMostElements || block > kMostElements) return NotWritten("its attributes name no weight");
   const int64_t blocks = (length - 1) / block + 1;
-  if (rows > kMost / (blocks * block)) return NotWritten("its attributes name no weight");
+  if (rows > kMostElements / (blocks * block)) return NotWritten("its attributes name no weight");
   weight->codes = ConstantTensor(*node.input(1));
   weight->scales = ConstantTensor(*node.input(2));
   if (node.input(3) != nullptr) weight->zeros = ConstantTensor(*node.input(3));
@@ -130,7 +132,7 @@ absl::Status WriteMatMulBnb4(CodeWriter& writer, const Node* node) {
   const std::optional<Tensor> codes = ConstantTensor(*node->input(1));
   const std::optional<Tensor> scales = ConstantTensor(*node->input(2));
   if (!codes.has_value() || !scales.has_value()) return NotWritten("its weight is not constant");
-  if (rows > (int64_t{1} << 40) / length) return NotWritten("its attributes name no weight");
+  if (rows > kMostElements / length) return NotWritten("its attributes name no weight");
   const int64_t count = rows * length;
   if (codes->ElementCount() != (count + 1) / 2 || scales->ElementCount() != (count - 1) / block + 1) {
     return NotWritten("its weight or its scales have another size than its attributes say");

@@ -3,7 +3,6 @@
 // eight is checked or analyzed instead.
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "ir/onnx/load.h"
 #include "ir/onnx/save.h"
@@ -13,7 +12,6 @@
 #include "passes/check_model.h"
 #include "passes/optimize.h"
 #include "passes/report/report_html.h"
-#include "patterns/target/target.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/mutate_model.h"
 
@@ -22,29 +20,17 @@ namespace {
 
 constexpr const char* kChips[] = {"ascend910b", "ascend310p", "ascend910_93", "ascend950"};
 
-// Targets that live as long as the process: their files are parsed once.
-void KeepTargets() {
-  static auto* const targets = new std::vector<absl::StatusOr<Target>>;
-  if (!targets->empty()) return;
-  TargetOptions options;
-  options.plugin = true;
-  for (const char* chip : kChips) {
-    options.chip = chip;
-    targets->push_back(Target::Load(options));
-  }
-}
-
-// Whether these bits of a hash are all 0.
-bool Are0(uint32_t hash, int first, int count) { return (hash >> first & ((1u << count) - 1)) == 0; }
+// So many bits of a hash, as a number.
+uint32_t Bits(uint32_t hash, int first, int count) { return hash >> first & ((1u << count) - 1); }
 
 OptimizeOptions OptionsFor(uint32_t hash) {
   OptimizeOptions options;
-  options.target.chip = kChips[hash >> 8 & 3];
-  options.target.plugin = !Are0(hash, 10, 1);
-  options.strict = Are0(hash, 11, 3);
-  if (Are0(hash, 14, 2)) options.tidy = {"exact", "affines"};  // which nobody gets who does not ask for it
-  options.quantised = static_cast<Quantised>(hash >> 16 & 3);
-  if (Are0(hash, 18, 2)) options.target.precision_mode = "must_keep_origin_dtype";
+  options.target.chip = kChips[Bits(hash, 8, 2)];
+  options.target.plugin = Bits(hash, 10, 1) == 1;
+  options.strict = Bits(hash, 11, 3) == 0;
+  if (Bits(hash, 14, 2) == 0) options.tidy = {"exact", "affines"};  // which nobody gets who does not ask for it
+  options.quantised = static_cast<Quantised>(Bits(hash, 16, 2));
+  if (Bits(hash, 18, 2) == 0) options.target.precision_mode = "must_keep_origin_dtype";
   return options;
 }
 
@@ -62,29 +48,29 @@ void CheckReport(const Report& report) {
 void Run(const std::string& bytes) {
   auto model = LoadModelFromBytes(bytes);
   if (!model.ok()) return;
-  KeepTargets();
   const uint32_t hash = HashOf(bytes);
   const OptimizeOptions options = OptionsFor(hash);
-  if (Are0(hash, 20, 4)) {
+  const uint32_t other = Bits(hash, 20, 4);
+  if (other == 0) {
     const auto analysis = AnalyzeModel(model->get(), options);
     if (!analysis.ok()) return Require(!analysis.status().message().empty(), "a refusal has a sentence");
     const std::string text = AnalysisToText(*analysis, {.verbose = true}) + AnalysisToHtml(*analysis);
     return Require(Visible(text, true) == text, "what an analysis shows is visible");
   }
-  if (Are0(hash ^ 1u << 20, 20, 4)) {
+  if (other == 1) {
     const auto checked = CheckModel(model->get(), options);
     return Require(checked.ok() || !checked.status().message().empty(), "a refusal has a sentence");
   }
   const auto report = Optimize(model->get(), options);
   if (!report.ok()) return Require(!report.status().message().empty(), "a refusal has a sentence");
-  if (hash % 8 == 0) CheckReport(*report);  // as long as all the rest; report_fuzz looks at more of them
+  if (Bits(hash, 0, 3) == 0) CheckReport(*report);  // as long as all the rest; report_fuzz looks at more of them
   const auto saved = SaveModelToBytes(**model);
   if (!saved.ok()) return Require(!saved.status().message().empty(), "a refusal has a sentence");
   Require(ProtobufParses(*saved) != nullptr, "protobuf parses the result");
   auto again = LoadModelFromBytes(*saved);
   Require(again.ok(), "the result is loaded");
   ExpandOptions expand;
-  if (Are0(hash, 24, 2)) expand.as_atc = options.target;
+  if (Bits(hash, 24, 2) == 0) expand.as_atc = options.target;
   const absl::Status expanded = Expand(again->get(), expand);
   Require(expanded.ok() || !expanded.message().empty(), "expanding ends well");
 }

@@ -291,11 +291,12 @@ CONVOLUTIONS = """g (float[1, 64, 56, 56] x, float[4, 64] r) => (float[1, 64, 56
   [c] c = Conv (b2, w) [c1] c1 = Mul (c, f) [c2] c2 = Sigmoid (c) [y] y = Sub (c1, c2)
   [p] p = Pow (r, three) [m] m = ReduceMean <axes = [-1], keepdims = 1> (p) [v] v = Add (m, eps) [s] s = Sqrt (v) [n] n = Div (r, s)
 }"""
+CONVOLUTION_WEIGHTS = {"w": [64, 64, 1, 1], "f": [1, 64, 1, 1], "columns": [56]}
 
 
 def test_factors_of_channels_are_told(tmp_path: Path) -> None:
     """Of a Conv that nothing else reads, and along its channels."""
-    save(CONVOLUTIONS, {"w": [64, 64, 1, 1], "f": [1, 64, 1, 1], "columns": [56]}, tmp_path / "m.onnx")
+    save(CONVOLUTIONS, CONVOLUTION_WEIGHTS, tmp_path / "m.onnx")
     analysis = analyze(tmp_path / "m.onnx")
     affines = [row for row in analysis["opportunities"] if row["kind"] == "affine"]
     assert sorted(node for row in affines for node in row["nodes"]) == ["a1", "a2"]
@@ -308,7 +309,7 @@ def test_factors_of_channels_are_told(tmp_path: Path) -> None:
 
 def test_a_near_miss_is_at_most_what_is_around_it(tmp_path: Path) -> None:
     """Where no node has a module, all of them were counted for it."""
-    save(CONVOLUTIONS, {"w": [64, 64, 1, 1], "f": [1, 64, 1, 1], "columns": [56]}, tmp_path / "m.onnx")
+    save(CONVOLUTIONS, CONVOLUTION_WEIGHTS, tmp_path / "m.onnx")
     analysis = analyze(tmp_path / "m.onnx")
     misses = [row for row in analysis["opportunities"] if row["kind"] == "near_miss"]
     assert [(row["count"], row["at_most"], row["kernels_saved"]) for row in misses] == [(1, True, 5)]
@@ -335,7 +336,7 @@ def test_nothing_gained_is_said(tmp_path: Path) -> None:
 
 def test_weights_of_constant_nodes_are_weights(tmp_path: Path) -> None:
     """Paddle's exporter writes all of them so."""
-    save(CONVOLUTIONS, {"w": [64, 64, 1, 1], "f": [1, 64, 1, 1], "columns": [56]}, tmp_path / "m.onnx")
+    save(CONVOLUTIONS, CONVOLUTION_WEIGHTS, tmp_path / "m.onnx")
     model = onnx.load(tmp_path / "m.onnx")
     for tensor in model.graph.initializer:
         model.graph.node.insert(0, helper.make_node("Constant", [], [tensor.name], name=f"constant_{tensor.name}", value=tensor))

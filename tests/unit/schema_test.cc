@@ -32,6 +32,15 @@ TEST(SchemaTest, FirstUseFromManyThreadsIsOneTable) {
   EXPECT_NE(seen[0], nullptr);
 }
 
+TEST(SchemaTest, NoParameterTakesATypeThatOnnxDoesNotHave) {
+  const TypeSet& types = At("Relu", 12).inputs.at(0).types;
+  ASSERT_TRUE(types.known);
+  EXPECT_TRUE(types.Takes(DataType::kFloat));
+  constexpr int kBits = 64;
+  EXPECT_FALSE(types.Takes(static_cast<DataType>(kBits + static_cast<int>(DataType::kFloat))));
+  EXPECT_FALSE(types.Takes(static_cast<DataType>(-1)));
+}
+
 TEST(SchemaTest, AxesOfReduceMeanMovedFromAttributeToInput) {
   const Schema& before = At("ReduceMean", 17);
   EXPECT_EQ(before.since_version, 13);
