@@ -7,10 +7,10 @@
 
 namespace ascend_fuse {
 
-// The axis counted from the front; -1 when out of range.
-inline int64_t NormalizeAxis(int64_t axis, int64_t rank) {
-  if (axis < 0) axis += rank;
-  return axis >= 0 && axis < rank ? axis : -1;
+// The axis counted from the front; -1 when out of range, which every axis is of a rank that is not known (-1).
+constexpr int64_t NormalizeAxis(int64_t axis, int64_t rank) {
+  if (axis < -rank || axis >= rank) return -1;
+  return axis < 0 ? axis + rank : axis;
 }
 
 // The same for a position among `count` elements.

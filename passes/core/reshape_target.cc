@@ -38,20 +38,22 @@ class TargetDims {
     return positive ? std::nullopt : open;
   }
 
-  // What -1 at `open` is: nothing where numbers do not divide as they must.
+  // What -1 at `open` is: nothing where numbers do not divide as they must, or are too large for a tensor.
   std::optional<Product> Left(size_t open) const {
     Product left;
     const Fact& fact = facts_.Of(x_);
     for (size_t i = 0; i < fact.shape.size(); ++i) {
       if (i < dims_.size() && dims_[i] == 0) continue;
       const Dim dim = facts_.dims().Resolve(fact.shape[i]);
-      if (dim.is_number())
-        left.factor *= dim.number();
-      else
+      if (!dim.is_number()) {
         left.axes.push_back(i);
+      } else if (__builtin_mul_overflow(left.factor, dim.number(), &left.factor)) {
+        return std::nullopt;
+      }
     }
     for (size_t i = 0; i < dims_.size(); ++i) {
-      if (i != open && dims_[i] != 0) left.divisor *= dims_[i];
+      if (i == open || dims_[i] == 0) continue;
+      if (__builtin_mul_overflow(left.divisor, dims_[i], &left.divisor)) return std::nullopt;
     }
     if (left.factor < 1 || left.divisor < 1) return std::nullopt;
     if (left.factor % left.divisor == 0) {

@@ -216,6 +216,30 @@ Operands OfEinsum(const Facts& facts, const Node& node, const ZeroPadding& out) 
   return operands;
 }
 
+// Whether pairs of elements stay together.
+bool KeepsPairs(const Places& places) {
+  if (places.size() % 2 != 0) return false;
+  for (size_t i = 0; i < places.size(); i += 2) {
+    const int64_t first = places[i];
+    const bool pair = first < 0 ? places[i + 1] < 0 : first % 2 == 0 && places[i + 1] == first + 1;
+    if (!pair) return false;
+  }
+  return true;
+}
+
+// Pairs of zeros are turned to zeros, by whatever angles. Halves and quarters would stand elsewhere.
+Operands OfRotation(const Facts& facts, const Node& node, const ZeroPadding& out) {
+  const bool pairs = StringAttribute(node, "mode") == "interleaved" && out.size() == 4 && OnlyAlong(out, 3) && KeepsPairs(out[3]);
+  if (!pairs) return No(fmt::format("{} computes with them", Named(node)));
+  std::vector<PaddedOperand> operands = {{0, Whole(out)}};
+  for (size_t i = 1; i < 3; ++i) {  // the tables, as wide as a head
+    const int rank = facts.Of(node.input(i)).rank();
+    if (rank < 1) return No(fmt::format("the shape that {} reads is not known", Named(node)));
+    operands.push_back(Along(i, rank, static_cast<size_t>(rank - 1), out[3]));
+  }
+  return operands;
+}
+
 // Each element by itself.
 Operands OfSame(const Facts&, const Node&, const ZeroPadding& out) { return std::vector<PaddedOperand>{{0, Whole(out)}}; }
 
@@ -254,6 +278,7 @@ Operands OperandsOf(Facts& facts, const Node& node, absl::Span<const ZeroPadding
     const bool known = node.output(i) != nullptr && facts.Of(node.output(i)).rank() == static_cast<int>(outputs[i].size());
     if (!known) return No(fmt::format("the shape that {} gives is not known", Named(node)));
   }
+  if (OperatorKey(node) == "ascend_fuse.Rotary") return OfRotation(facts, node, outputs[0]);
   if (node.domain != NameId::kEmpty || node.input(0) == nullptr) return No(fmt::format("{} computes with them", Named(node)));
   if (CanBePadded(node)) return OfMoved(facts, node, outputs);
   if (outputs.size() != 1) return No(fmt::format("{} computes with them", Named(node)));

@@ -108,6 +108,21 @@ TEST(ZeroPadding, WhatMakesNumbersOfZeros) {
   EXPECT_EQ(Operands(model, "c", {{{}, {}, PlacesOfHeads(10, 5, 6)}}), "Concat 'c' joins parts of a head");
 }
 
+TEST(ZeroPadding, TurnedInPairs) {
+  Inferred model(R"(
+    g (float[B, 2, S, 6] x, float[1, 1, S, 6] cos, float[S, 6] sin) => (float[B, 2, S, 6] y)
+    { pairs = ascend_fuse.Rotary <mode = "interleaved"> (x, cos, sin)  halves = ascend_fuse.Rotary <mode = "half"> (x, cos, sin)
+      y = Identity (x) })");
+  const auto of_head = [](Places places) { return ZeroPadding{{}, {}, {}, std::move(places)}; };
+  EXPECT_EQ(Operands(model, "pairs", {of_head(PlacesOfHeads(6, 6, 8))}),
+            "0: - | - | - | 0 1 2 3 4 5 -1 -1; 1: - | - | - | 0 1 2 3 4 5 -1 -1; 2: - | 0 1 2 3 4 5 -1 -1");
+  // Half a pair of zeros gets what the other half is, and so do halves of a head.
+  EXPECT_EQ(Operands(model, "pairs", {of_head(PlacesOfHeads(6, 6, 7))}), "Rotary 'pairs' computes with them");
+  EXPECT_EQ(Operands(model, "pairs", {of_head(PlacesOfHeads(6, 3, 4))}), "Rotary 'pairs' computes with them");
+  EXPECT_EQ(Operands(model, "pairs", {{{}, PlacesOfHeads(2, 2, 4), {}, {}}}), "Rotary 'pairs' computes with them");
+  EXPECT_EQ(Operands(model, "halves", {of_head(PlacesOfHeads(6, 6, 8))}), "Rotary 'halves' computes with them");
+}
+
 TEST(ZeroPadding, PartsOfAPackedProjection) {
   Inferred model(R"(
     g (float[2, 5, 10] x, float[3, 2, 4] five) => (float[2, 5, 4] y)
