@@ -143,6 +143,8 @@ class Workspace {
   // Nodes of the model that stand elsewhere now, out of a branch that was decided: copies for the rewriter, and the model's own
   // for whoever looks for constructs.
   absl::flat_hash_set<const Node*> moved;
+  // Ifs whose branch was decided. They never come back, nor does what is in them.
+  absl::flat_hash_set<const Node*> decided_ifs;
   // Whether a pass made the node: it is not one of the model.
   bool IsMade(const Node& node) const { return node.is_new && !moved.contains(&node); }
 

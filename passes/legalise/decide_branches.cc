@@ -23,7 +23,7 @@ class BranchDecider {
         if (!node->dead && node->op_type == if_) Decide(node);
       }
     }
-    if (!decided_) return;
+    if (workspace_.decided_ifs.empty()) return;
     // Of the branch alone more is known than of both, and what reads it goes on from its nodes.
     workspace_.InferModelAgain();
     workspace_.NumberValues();
@@ -63,7 +63,7 @@ class BranchDecider {
         if (inner->output(i) != nullptr) moved[inner->output(i)] = copy->output(i);  // an absent operand is not an output
       }
     }
-    decided_ = true;
+    workspace_.decided_ifs.insert(node);
     const std::vector<const Value*> outputs(node->outputs().begin(), node->outputs().end());
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (outputs[i] == nullptr) continue;
@@ -88,7 +88,6 @@ class BranchDecider {
 
   Workspace& workspace_;
   const NameId if_ = workspace_.model().names().Intern("If");
-  bool decided_ = false;
 };
 
 }  // namespace

@@ -101,6 +101,14 @@ struct KindsOfNodes {
   }
 };
 
+// Whether the graph is in a branch of an If that was decided.
+bool IsInDecidedIf(const Workspace& workspace, const Graph& graph) {
+  for (const Node* owner = graph.owner(); owner != nullptr; owner = owner->graph->owner()) {
+    if (workspace.decided_ifs.contains(owner)) return true;
+  }
+  return false;
+}
+
 // Why not: a node that has no form at `to`, or one that ATC does not read and that it does not have now. "" where there is none;
 // `planned` are then the nodes that are written anew. Recognised operators are not written: they are lowered, or the nodes after
 // them come back, in their new form too. Nodes that a site names stay to the byte.
@@ -110,6 +118,7 @@ std::string WhyNotAt(const Workspace& workspace, const KindsOfNodes& kinds, int6
     return fmt::format("it is not raised because {} {} has no name at opset {}", OpType(*node), Label(*node), to);
   }
   for (const auto& graph : workspace.model().graphs()) {
+    if (IsInDecidedIf(workspace, *graph)) continue;
     for (const Node* node : graph->nodes()) {
       const bool adapted = node->dead && (node->is_new || kinds.lost.contains(node));
       const bool unwritten = adapted || kinds.recognised.contains(node);

@@ -276,6 +276,38 @@ g (float[batch, seq, 64] x, float[64] gamma) => (float[batch, seq, 64] y)
 """
 
 
+SOFTMAX_IN_A_BRANCH = """<ir_version: 7, opset_import: ["" : 11]>
+g (float[batch, seq, 64] x, float[64] gamma, float[64] beta) => (float[batch, seq, 64] y)
+<int64 one = {1}, int64 four = {4}, float two = {2}, float epsilon = {0.00001}>
+{
+  shape = Shape (x)
+  length = Gather (shape, one)
+  long = Greater (length, four)
+  h = If (long) <then_branch = then () => (float[batch, seq, 64] a) { a = Softmax <axis = 1> (x) },
+    else_branch = other () => (float[batch, seq, 64] b) { b = Sigmoid (x) }>
+  mean = ReduceMean <axes = [-1]> (h)
+  centred = Sub (h, mean)
+  squares = Pow (centred, two)
+  variance = ReduceMean <axes = [-1]> (squares)
+  sum = Add (variance, epsilon)
+  root = Sqrt (sum)
+  standard = Div (centred, root)
+  scaled = Mul (standard, gamma)
+  y = Add (scaled, beta)
+}
+"""
+
+
+def test_a_branch_that_is_not_taken_does_not_hold_the_opset(tmp_path: Path) -> None:
+    """Its Softmax means another thing from opset 13 on, and no run has it."""
+    source, written = tmp_path / "m.onnx", tmp_path / "o.onnx"
+    onnx.save(onnx.parser.parse_model(SOFTMAX_IN_A_BRANCH), source)
+    run_ok("optimize", source, "-o", written, "--target", "ascend910", "--fix", "seq=2")
+    model = onnx.load(written)
+    assert [node.op_type for node in model.graph.node] == ["Sigmoid", "LayerNormalization"]
+    assert model.opset_import[0].version == 17
+
+
 def test_an_operator_of_a_branch_that_is_decided_is_a_site(tmp_path: Path) -> None:
     """It is one of the model, though a copy of it stands where the branch was."""
     source, written, report = tmp_path / "m.onnx", tmp_path / "o.onnx", tmp_path / "r.json"
