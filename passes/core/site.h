@@ -31,6 +31,7 @@ struct Site {
   const Node* node = nullptr;                   // the recognised operator; nullptr for an observation
   std::vector<const Node*> covered;             // the nodes that it replaced; the record names the original ones
   std::vector<const Node*> made;                // all that replaced original nodes together with it, in the order made
+  std::vector<const Node*> equals;              // equal operators that nothing reads while what read them is recognised
   int pair = -1;                                // the site that turns the other of query and key with the same cos and sin
   bool no_ge_pass = false;                      // GE's pass for this kind does not find the original nodes, says the recogniser
   std::string assumes;                          // what its recogniser takes for granted, if anything

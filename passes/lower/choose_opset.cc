@@ -120,8 +120,8 @@ std::string WhyNotAt(const Workspace& workspace, const KindsOfNodes& kinds, int6
   for (const auto& graph : workspace.model().graphs()) {
     if (IsInDecidedIf(workspace, *graph)) continue;
     for (const Node* node : graph->nodes()) {
-      const bool adapted = node->dead && (node->is_new || kinds.lost.contains(node));
-      const bool unwritten = adapted || kinds.recognised.contains(node);
+      const bool gone = node->dead && (node->id >= workspace.first_id_of_sites || kinds.lost.contains(node));
+      const bool unwritten = gone || kinds.recognised.contains(node);
       if (unwritten || node->domain != NameId::kEmpty) continue;
       auto conversion = ConvertNode(*node, from, to, workspace.facts());
       const bool stays = kinds.named.contains(node) && !node->dead;

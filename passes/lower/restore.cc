@@ -17,6 +17,16 @@ absl::Status Restore(Workspace& workspace) {
       if (!(*made)->dead) workspace.rewriter().Restore(*made);
     }
   }
+  for (const Site& site : workspace.sites) {
+    if (!site.fused()) continue;
+    for (const Node* node : site.equals) {
+      if (node->dead) continue;
+      NewNode copy;
+      copy.op_type = "Identity";
+      copy.inputs = {site.value};
+      workspace.Refresh(workspace.rewriter().ReplaceValue(node->output(0), copy));
+    }
+  }
   for (const GroupedHalves& grouped : workspace.grouped_halves) {
     const bool is_as_it_was = !grouped.whole->dead && std::none_of(grouped.parts.begin(), grouped.parts.end(),
                                                                    [](const Node* part) { return part->dead; });

@@ -158,9 +158,11 @@ class Recogniser {
 
   absl::Status Run() {
     ReadRules();
-    RETURN_IF_ERROR(FindConstructs());
+    const EqualValues equal(workspace_.model(), workspace_.numbering());
+    RETURN_IF_ERROR(FindConstructs(equal));
     Absorb();
     FindNative();
+    FindEqualNative(equal);
     return Observe();
   }
 
@@ -188,11 +190,10 @@ class Recogniser {
     }
   }
 
-  absl::Status FindConstructs() {
+  absl::Status FindConstructs(const EqualValues& equal) {
     RuleSteps steps;
     steps.use = [](const Rule& rule) { return !rule.emit.empty(); };
     steps.go_on = [&](const Rule&) { return workspace_.MayReplace(); };
-    const EqualValues equal(workspace_.model(), workspace_.numbering());
     Matcher matcher(library_, workspace_.Context());
     absl::flat_hash_map<const Node*, const Value*> waiting;  // for the first of their equals
     steps.looks_at = [&](const Rule& rule, const Node* root) {
@@ -363,6 +364,23 @@ class Recogniser {
     }
   }
 
+  // Those that nothing reads because what read them was recognised and reads their equals. They come back where that is left.
+  void FindEqualNative(const EqualValues& equal) {
+    absl::flat_hash_set<const Node*> covered;
+    for (const Site& site : sites_) covered.insert(site.covered.begin(), site.covered.end());
+    for (Site& site : sites_) {
+      if (site.record.rule != "native") continue;
+      for (const Value* value : equal.Of(*site.value)) {
+        const Node* const node = value->producer;
+        const bool unread =
+            node->dead && !covered.contains(node) && node->op_type == site.node->op_type && node->output_count == 1;
+        if (!unread || !StandsBefore(*site.node, *node)) continue;
+        Cover(node, &site);
+        site.equals.push_back(node);
+      }
+    }
+  }
+
   // Rules that change nothing.
   absl::Status Observe() {
     absl::flat_hash_map<const Value*, std::string> module_of;
@@ -399,6 +417,7 @@ class Recogniser {
 }  // namespace
 
 absl::Status Recognise(Workspace& workspace) {
+  workspace.first_id_of_sites = workspace.model().node_count();
   const absl::Status status = Recogniser(workspace).Run();
   workspace.known_of_sites = KnownDimsOf(workspace.model(), workspace.facts());
   return status;

@@ -308,6 +308,50 @@ def test_a_branch_that_is_not_taken_does_not_hold_the_opset(tmp_path: Path) -> N
     assert model.opset_import[0].version == 17
 
 
+ROTATION_IN_A_BRANCH = """<ir_version: 7, opset_import: ["" : 11]>
+g (float[batch, 3, seq, 4] x, float[1, 1, seq, 4] cos, float[1, 1, seq, 4] sin, float[4] gamma, float[4] beta) => (float[batch, 3, seq, 4] y)
+<int64 two_ = {2}, int64 four = {4}, float two = {2}, float epsilon = {0.00001}>
+{
+  shape = Shape (x)
+  length = Gather (shape, two_)
+  long = Greater (length, four)
+  h = If (long) <then_branch = then () => (float[batch, 3, seq, 4] a) {
+      low, high = Split <axis = 3, split = [2, 2]> (x)
+      minus = Neg (high)
+      turned = Concat <axis = 3> (minus, low)
+      of_cos = Mul (x, cos)
+      of_sin = Mul (turned, sin)
+      a = Add (of_cos, of_sin) },
+    else_branch = other () => (float[batch, 3, seq, 4] b) { b = Sigmoid (x) }>
+  mean = ReduceMean <axes = [-1]> (h)
+  centred = Sub (h, mean)
+  squares = Pow (centred, two)
+  variance = ReduceMean <axes = [-1]> (squares)
+  sum = Add (variance, epsilon)
+  root = Sqrt (sum)
+  standard = Div (centred, root)
+  scaled = Mul (standard, gamma)
+  y = Add (scaled, beta)
+}
+"""
+
+
+def test_nodes_of_a_branch_are_written_at_the_raised_opset(tmp_path: Path) -> None:
+    """Those of the rotation, which no node takes, come back: a Split has its sizes as an input from opset 13 on."""
+    source, written = tmp_path / "m.onnx", tmp_path / "o.onnx"
+    onnx.save(onnx.parser.parse_model(ROTATION_IN_A_BRANCH), source)
+    run_ok("optimize", source, "-o", written, "--target", "ascend310b", "--fix", "seq=8")
+    model = onnx.load(written)
+    assert model.opset_import[0].version == 17
+    assert [list(node.attribute)[0].name for node in model.graph.node if node.op_type == "Split"] == ["axis"]
+    onnx.checker.check_model(model, full_check=True)
+    random = np.random.default_rng(0)
+    shapes_of = {"x": (2, 3, 8, 4), "cos": (1, 1, 8, 4), "sin": (1, 1, 8, 4), "gamma": (4,), "beta": (4,)}
+    feeds = {name: random.standard_normal(shape).astype(np.float32) for name, shape in shapes_of.items()}
+    was, is_now = (plain_session(str(path)).run(None, feeds)[0] for path in (source, written))
+    np.testing.assert_allclose(is_now, was, rtol=1e-4, atol=1e-5)
+
+
 def test_an_operator_of_a_branch_that_is_decided_is_a_site(tmp_path: Path) -> None:
     """It is one of the model, though a copy of it stands where the branch was."""
     source, written, report = tmp_path / "m.onnx", tmp_path / "o.onnx", tmp_path / "r.json"
