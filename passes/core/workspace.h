@@ -143,11 +143,9 @@ class Workspace {
   // Nodes of the model that stand elsewhere now, out of a branch that was decided: copies for the rewriter, and the model's own
   // for whoever looks for constructs.
   absl::flat_hash_set<const Node*> moved;
-  // Of nodes that were made from here on none comes back when what was recognised is restored: they are those of recognised
-  // operators. Those that were made before stand for nodes of the model.
+  // Nodes with this id and later ones are those of recognised operators, which never come back.
   uint32_t first_id_of_sites = 0;
-  // Ifs whose branch was decided. They never come back, nor does what is in them.
-  absl::flat_hash_set<const Node*> decided_ifs;
+  absl::flat_hash_set<const Node*> decided_ifs;  // which never come back
   // Whether a pass made the node: it is not one of the model.
   bool IsMade(const Node& node) const { return node.is_new && !moved.contains(&node); }
 

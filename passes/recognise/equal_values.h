@@ -21,7 +21,8 @@ class EqualValues {
   // The copies of those that are products with ones or sums with zeros: what weights of norms do that were never trained.
   const std::vector<const Value*>& Weighted(const Value& value) const;
 
-  // Whether a construct is looked for at `value`. At one of several copies of a value it would be found once for each.
+  // Whether a construct is looked for at `value`. At one of several copies of a value it would be found once for each; where
+  // equal values have one copy each, the first copy is that of all.
   bool IsLookedAt(const Value& value) const;
 
  private:

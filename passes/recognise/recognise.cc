@@ -146,6 +146,25 @@ class OutdatedSites {
   absl::flat_hash_set<size_t> outdated_;
 };
 
+// Operators that are constructs by themselves, and that nothing reads because what read them was recognised and reads their
+// equals. They come back where that is left.
+void CoverEqualNative(const EqualValues& equal, Workspace& workspace) {
+  absl::flat_hash_set<const Node*> covered;
+  for (const Site& site : workspace.sites) covered.insert(site.covered.begin(), site.covered.end());
+  for (Site& site : workspace.sites) {
+    if (site.record.rule != "native") continue;
+    for (const Value* value : equal.Of(*site.value)) {
+      const Node* const node = value->producer;
+      const bool unread =
+          node->dead && !workspace.IsMade(*node) && !covered.contains(node) && node->op_type == site.node->op_type;
+      if (!unread || node->output_count != 1 || !StandsBefore(*site.node, *node)) continue;
+      site.covered.push_back(node);
+      if (!Label(*node).empty()) site.record.covers.emplace_back(Label(*node));
+      site.equals.push_back(node);
+    }
+  }
+}
+
 class Recogniser {
  public:
   explicit Recogniser(Workspace& workspace)
@@ -162,7 +181,7 @@ class Recogniser {
     RETURN_IF_ERROR(FindConstructs(equal));
     Absorb();
     FindNative();
-    FindEqualNative(equal);
+    CoverEqualNative(equal, workspace_);
     return Observe();
   }
 
@@ -360,23 +379,6 @@ class Recogniser {
           SayWhyNotRead(readers->second, &matcher, &site);
         }
         sites_.push_back(std::move(site));
-      }
-    }
-  }
-
-  // Those that nothing reads because what read them was recognised and reads their equals. They come back where that is left.
-  void FindEqualNative(const EqualValues& equal) {
-    absl::flat_hash_set<const Node*> covered;
-    for (const Site& site : sites_) covered.insert(site.covered.begin(), site.covered.end());
-    for (Site& site : sites_) {
-      if (site.record.rule != "native") continue;
-      for (const Value* value : equal.Of(*site.value)) {
-        const Node* const node = value->producer;
-        const bool unread =
-            node->dead && !covered.contains(node) && node->op_type == site.node->op_type && node->output_count == 1;
-        if (!unread || !StandsBefore(*site.node, *node)) continue;
-        Cover(node, &site);
-        site.equals.push_back(node);
       }
     }
   }
