@@ -23,9 +23,9 @@ CHUNKS = [*range(FIRST, FIRST + 8 * CHUNK, CHUNK), extras.FIRST_SEED, extras.FIR
 # before an Ascend node of the first run. 9040514 and 10110887: attentions and rotations after one whose mask has a batch of another name.
 # 10180769: a sum and the norm that GE joins with it. 10186724: a norm with a shift alone. 10473741: zeros after heads that are turned in pairs.
 # 10483327 and 10483917: an opset that a Softmax in a branch that is not taken held. 10502224: nodes of the branch that is taken. 10504935: two
-# equal norms, of which an attention that was left read one.
+# equal norms, of which an attention that was left read one. 10514731: two equal norms with shifts of zeros.
 FOUND = [2000318, 2003324, 8001657, 8000162, 8000808, 8001709, 8003069, 8004412, 9010113, 9200154, 9040514, 10110887, 10180769, 10186724,
-         10473741, 10483327, 10483917, 10502224, 10504935]
+         10473741, 10483327, 10483917, 10502224, 10504935, 10514731]
 # A kernel of integers writes float16; float16 and bfloat16 that ONNX Runtime does not round; a mean of what a norm centred, which is 0;
 # a Where over no keys, of which ONNX Runtime keeps the axis.
 BOUNDS = [9002109, 9001155, 9201153, 10111522, 10120100]
