@@ -150,9 +150,11 @@ class OutdatedSites {
 // equals. They come back where that is left.
 void CoverEqualNative(const EqualValues& equal, Workspace& workspace) {
   absl::flat_hash_set<const Node*> covered;
-  for (const Site& site : workspace.sites) covered.insert(site.covered.begin(), site.covered.end());
   for (Site& site : workspace.sites) {
-    if (site.record.rule != "native") continue;
+    if (site.record.rule != "native" || equal.Of(*site.value).size() < 2) continue;
+    if (covered.empty()) {
+      for (const Site& other : workspace.sites) covered.insert(other.covered.begin(), other.covered.end());
+    }
     for (const Value* value : equal.Of(*site.value)) {
       const Node* const node = value->producer;
       const bool unread =
