@@ -35,9 +35,10 @@ const std::vector<const Value*>& EqualValues::Weighted(const Value& value) const
 bool EqualValues::IsLookedAt(const Value& value) const {
   const Value* source = numbering_.Source(&value);
   if (source == nullptr) return true;
+  if (CountReaders(*source) != 1) return false;
   const std::vector<const Value*>& same = Of(value);
   const auto read_once = [](const Value* one) { return CountReaders(*one) == 1; };
-  return read_once(source) && (same.size() <= 1 || std::all_of(same.begin(), same.end(), read_once));
+  return same.size() <= 1 || std::all_of(same.begin(), same.end(), read_once);
 }
 
 }  // namespace ascend_fuse
