@@ -45,8 +45,7 @@ std::vector<LearnedDim> LearnedSince(const KnownDims& before, const KnownDims& n
   return learned;
 }
 
-Facts InferKeeping(const Model& model, Facts& facts, InferOptions told, std::vector<LearnedDim>* kept) {
-  const KnownDims before = KnownDimsOf(model, facts);
+Facts InferKeeping(const Model& model, const KnownDims& before, InferOptions told, std::vector<LearnedDim>* kept) {
   told.learned_dims.insert(told.learned_dims.end(), kept->begin(), kept->end());
   Facts again = Infer(model, told);
   const std::vector<LearnedDim> lost = LearnedSince(KnownDimsOf(model, again), before);

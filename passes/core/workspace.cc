@@ -159,10 +159,13 @@ void Workspace::InferModel() {
 }
 
 void Workspace::InferModelAgain() {
-  TakeFacts(InferKeeping(*model_, facts_, WithDeclaredOperators(options_.infer), &kept_dims_));
+  TakeFacts(InferKeeping(*model_, KnownDimsOf(*model_, facts_), WithDeclaredOperators(options_.infer), &kept_dims_));
 }
 
-void Workspace::InferModelAgain(const InferOptions& told) { TakeFacts(Infer(*model_, WithDeclaredOperators(told))); }
+void Workspace::InferWithoutPromises(const InferOptions& told) {
+  TakeFacts(InferKeeping(*model_, known_without_promises_, WithDeclaredOperators(told), &kept_without_promises_));
+  known_without_promises_ = KnownDimsOf(*model_, facts_);
+}
 
 void Workspace::TakeFacts(Facts facts) {
   const std::vector<Contradiction> of_the_model = facts_.contradictions();

@@ -86,7 +86,9 @@ class Workspace {
   // The same of a graph that was rewritten, or of what is told of its dims: contradictions stay those of the model as it was
   // read, and names of input dims stand for what they stood for, also where the node that said so is gone.
   void InferModelAgain();
-  void InferModelAgain(const InferOptions& told);
+  // As if `told`, without what only --dim and equal dims promise, were all that was told; keeps what inferences of this kind
+  // knew.
+  void InferWithoutPromises(const InferOptions& told);
   // What would be inferred of the graph as it is now.
   Facts FactsOfNow() const;
   void NumberValues();  // all numbers anew; needs facts
@@ -178,6 +180,8 @@ class Workspace {
   Facts facts_;
   bool inferred_ = false;
   std::vector<LearnedDim> kept_dims_;  // what nodes that are gone said of input dims
+  KnownDims known_without_promises_;   // by the last inference without them
+  std::vector<LearnedDim> kept_without_promises_;
   std::unique_ptr<ValueNumbering> numbering_;
   std::unique_ptr<MaskForms> masks_;
   std::unique_ptr<AttentionMemo> attention_;

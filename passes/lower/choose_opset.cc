@@ -14,6 +14,7 @@
 #include "passes/legalise/adapt.h"
 #include "passes/legalise/convert_node.h"
 #include "passes/legalise/whole_model.h"
+#include "passes/lower/open_dims.h"
 #include "passes/lower/passes.h"
 
 namespace ascend_fuse {
@@ -203,6 +204,7 @@ absl::Status ChooseOpset(Workspace& workspace) {
                          workspace.target()->MaxOpset() >= kRaised && workspace.model().functions().empty() &&
                          workspace.target()->options().style != "D";
   if (!may_raise) return absl::OkStatus();
+  SitesOfOpenDims(workspace);  // need another form, of which there is one more at the raised opset
   Trial trial(workspace);
   std::vector<const Site*> norms;
   const Node* kernel = nullptr;  // the first recognised operator that has a kernel at the raised opset alone

@@ -11,6 +11,7 @@
 #include "passes/layout/pad_heads.h"
 #include "passes/lower/attempt.h"
 #include "passes/lower/match_rule.h"
+#include "passes/lower/open_dims.h"
 #include "passes/lower/passes.h"
 #include "passes/lower/rule_standings.h"
 #include "passes/lower/whole_sites.h"
@@ -75,30 +76,10 @@ class Lowering {
       if (site.record.code == "zero-rows-divided" && site.node != nullptr && site.pending() && !site.node->dead)
         LowerNode(site.node);
     }
-    LowerOfOpenDims();
+    for (const Site* site : SitesOfOpenDims(workspace_)) LowerNode(site->node);
   }
 
  private:
-  // A form that GE's pass takes where dims are numbers, and where they are that only because an Ascend node before it takes it
-  // for granted, of which GE does not know.
-  void LowerOfOpenDims() {
-    std::vector<Site*> waiting;
-    for (Site& site : workspace_.sites) {
-      const bool by_ge = site.of_numbers && target_.FusedByGe(site.construct()).has_value();
-      if (by_ge && site.node != nullptr && site.pending() && !site.node->dead) waiting.push_back(&site);
-    }
-    if (waiting.empty()) return;
-    const Facts written = workspace_.FactsOfNow();
-    for (Site* site : waiting) {
-      const Fact& x = written.Of(site->node->input(0));
-      const auto is_number = [&](const Dim& dim) { return written.dims().Resolve(dim).is_number(); };
-      if (std::all_of(x.shape.begin(), x.shape.end(), is_number)) continue;
-      site->no_ge_pass = true;
-      site->ge_construct.clear();
-      LowerNode(site->node);
-    }
-  }
-
   // What was not seen beside another construct (a linear and its Relu) is lowered where it stands.
   void PlaceObservations() {
     for (Site& site : workspace_.sites) {

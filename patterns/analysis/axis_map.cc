@@ -373,6 +373,15 @@ class Arrangement {
     return true;
   }
 
+  // The axis of the value that is as long.
+  std::optional<int64_t> PlaceOf(const Value& value, const Atoms& axis) const {
+    const Dim dim = atoms_.SizeOf(axis);
+    const auto& shape = context_.facts->Of(&value).shape;
+    const auto place = std::find_if(shape.begin(), shape.end(), [&](Dim other) { return context_.dims->Equal(other, dim); });
+    if (place == shape.end()) return std::nullopt;
+    return place - shape.begin();
+  }
+
   // What a Reshape to these axes reads: numbers, 0 for a dim that stays, one -1; where that is not enough, elements of a
   // Shape.
   std::optional<Term> DimsOf(const AxisList& to) {
@@ -388,20 +397,28 @@ class Arrangement {
       items.push_back(Term::Integer(item));
     }
     if (open.size() <= 1) return Term::List(std::move(items));
-    const Fact& fact = context_.facts->Of(shape_of_);
-    const auto place_of = [&](size_t axis) {
-      const Dim dim = atoms_.SizeOf(to[axis]);
-      const auto* place =
-          std::find_if(fact.shape.begin(), fact.shape.end(), [&](Dim other) { return context_.dims->Equal(other, dim); });
-      return place == fact.shape.end() ? int64_t{-1} : place - fact.shape.begin();
-    };
     // One dim is left to the Reshape: the one that no axis of `shape_of` has, else one that may be 0, which read from there would
     // mean the dim that stands at its place.
     const auto may_be_0 = [&](size_t axis) { return !context_.dims->AtLeast(atoms_.SizeOf(to[axis]), Dim::Of(1)); };
     const auto first = std::find_if(open.begin(), open.end(), may_be_0);
     size_t inferred = first != open.end() ? *first : open.front();
     for (size_t axis : open) {
-      if (place_of(axis) < 0) inferred = axis;
+      if (!PlaceOf(*shape_of_, to[axis]).has_value()) inferred = axis;
+    }
+    // Beside a dim of 0 a Reshape finds none. From opset 14 on, where a 0 can stand for itself (allowzero), all are read where an
+    // input of the model has them; of another value they would be read at the price of the nodes that make it.
+    const Value* shape_of = shape_of_;
+    const auto other_may_be_0 = [&](size_t axis) { return axis != inferred && may_be_0(axis); };
+    if (context_.model->OpsetVersion() >= 14 && std::any_of(open.begin(), open.end(), other_may_be_0)) {
+      const auto has_all = [&](const Value* input) {
+        return input->graph == shape_of_->graph &&
+               std::all_of(open.begin(), open.end(), [&](size_t axis) { return PlaceOf(*input, to[axis]).has_value(); });
+      };
+      const auto& inputs = context_.model->graph().inputs();
+      if (const auto input = std::find_if(inputs.begin(), inputs.end(), has_all); input != inputs.end()) {
+        shape_of = *input;
+        inferred = to.size();
+      }
     }
     std::vector<Term> parts;
     for (size_t i = 0; i < items.size(); ++i) {
@@ -409,10 +426,10 @@ class Arrangement {
         parts.push_back(Term::List({items[i]}));
         continue;
       }
-      const int64_t place = place_of(i);
-      if (place < 0) return std::nullopt;
+      const std::optional<int64_t> place = PlaceOf(*shape_of, to[i]);
+      if (!place.has_value()) return std::nullopt;
       // Shape whole, then one element of it: ATC ignores the start and end attributes of Shape (docs/sources/atc-op-audit.md W2).
-      parts.push_back(build::Gather(build::Shape(Term::Of(shape_of_)), build::Numbers({place}), 0));
+      parts.push_back(build::Gather(build::Shape(Term::Of(shape_of)), build::Numbers({*place}), 0));
       ++nodes_;
     }
     nodes_ += 2;

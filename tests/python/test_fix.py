@@ -404,3 +404,31 @@ def test_equal_constructs_of_a_decided_branch_are_one(tmp_path: Path) -> None:
     assert [node.op_type for node in onnx.load(tmp_path / "o.onnx").graph.node] == ["NPURmsNorm", "Tanh", "Mul"]
     sites = json.loads((tmp_path / "r.json").read_text())["sites"]
     assert [(site["kind"], site["state"]) for site in sites] == [("rms_norm", "fused")]
+
+
+# The mask says how long the keys are until it is a constant, which may be broadcast over them as over a single one.
+LEARNED = """<ir_version: 8, opset_import: ["" : 17]>
+g (float[b, 1, 4] x, float[b, keys, 4] k, float[b, past, 4] v) => (float[b, 1, 4] y)
+<int64 one = {1}, int64[1] axis = {0}, int64[1] rows = {1}, float low = {-1}>
+{
+  t = Transpose <perm = [0, 2, 1]> (k)
+  s = MatMul (x, t)
+  shape = Shape (k)
+  length = Gather (shape, one)
+  columns = Unsqueeze (length, axis)
+  dims = Concat <axis = 0> (rows, columns)
+  mask = Expand (low, dims)
+  a = Add (s, mask)
+  y = MatMul (a, v)
+}
+"""
+
+
+@pytest.mark.parametrize("promise", [(), ("--dim", "b=2")])
+def test_what_nodes_said_that_are_constants_now_stays_known(promise: tuple[str, ...], tmp_path: Path) -> None:
+    source, written, again = (tmp_path / name for name in ("m.onnx", "o.onnx", "again.onnx"))
+    onnx.save(onnx.parser.parse_model(LEARNED), source)
+    run_ok("optimize", source, "-o", written, "--fix", "past=3", *promise)
+    assert shapes(onnx.load(written).graph.input) == {"x": ["b", 1, 4], "k": ["b", 3, 4], "v": ["b", 3, 4]}
+    run_ok("optimize", written, "-o", again, *promise)
+    assert written.read_bytes() == again.read_bytes()
