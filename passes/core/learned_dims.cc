@@ -45,14 +45,17 @@ std::vector<LearnedDim> LearnedSince(const KnownDims& before, const KnownDims& n
   return learned;
 }
 
-Facts InferKeeping(const Model& model, const KnownDims& before, InferOptions told, std::vector<LearnedDim>* kept) {
-  told.learned_dims.insert(told.learned_dims.end(), kept->begin(), kept->end());
+Facts InferKeeping(const Model& model, InferOptions told, KeptDims* kept) {
+  told.learned_dims.insert(told.learned_dims.end(), kept->learned.begin(), kept->learned.end());
   Facts again = Infer(model, told);
-  const std::vector<LearnedDim> lost = LearnedSince(KnownDimsOf(model, again), before);
-  if (lost.empty()) return again;
-  kept->insert(kept->end(), lost.begin(), lost.end());
-  told.learned_dims.insert(told.learned_dims.end(), lost.begin(), lost.end());
-  return Infer(model, told);
+  const std::vector<LearnedDim> lost = LearnedSince(KnownDimsOf(model, again), kept->known);
+  if (!lost.empty()) {
+    kept->learned.insert(kept->learned.end(), lost.begin(), lost.end());
+    told.learned_dims.insert(told.learned_dims.end(), lost.begin(), lost.end());
+    again = Infer(model, told);
+  }
+  kept->known = KnownDimsOf(model, again);
+  return again;
 }
 
 }  // namespace ascend_fuse

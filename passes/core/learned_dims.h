@@ -27,8 +27,14 @@ KnownDims KnownDimsOf(const Model& model, Facts& facts);
 // What `now` knows and `before` does not: names that are numbers, and names that are one dim. Both are of the same model.
 std::vector<LearnedDim> LearnedSince(const KnownDims& before, const KnownDims& now);
 
-// Infers the model again. What was known of input dims stays known, also where the node that said so is gone: what would be
-// lost is added to `kept`, which is told besides `told`.
-Facts InferKeeping(const Model& model, const KnownDims& before, InferOptions told, std::vector<LearnedDim>* kept);
+// What inferences of one kind knew of input dims, and what of that nodes said that are gone.
+struct KeptDims {
+  KnownDims known;
+  std::vector<LearnedDim> learned;
+};
+
+// Infers the model again. What is `known` stays known, also where the node that said so is gone: what would be lost is added to
+// `learned`, which is told besides `told`.
+Facts InferKeeping(const Model& model, InferOptions told, KeptDims* kept);
 
 }  // namespace ascend_fuse

@@ -15,7 +15,7 @@ absl::Status WithoutPromises(Workspace& workspace, absl::FunctionRef<absl::Statu
   options.equal_dims.clear();
   options.learned_dims.clear();  // may rest on the promises
   if (options.dims.size() == told) return pass();
-  workspace.InferWithoutPromises(options);
+  workspace.InferModelAgain(options, &workspace.kept_without_promises);
   workspace.NumberValues();  // dims of the other facts are other dims
   const absl::Status status = pass();
   workspace.InferModelAgain();

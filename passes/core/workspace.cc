@@ -65,6 +65,16 @@ absl::StatusOr<RuleSets> RulesWith(const RuleFiles& files) {
   return sets;
 }
 
+// --prefer turns on what is off: a name of another node is a mistake.
+absl::Status CheckPrefer(const std::string& name) {
+  std::vector<std::string> slower;
+  for (const DeclaredOperator& op : DeclaredOperators()) {
+    if (!SlowerSitesOf(op.op_type).empty()) slower.push_back(op.op_type);
+  }
+  if (std::find(slower.begin(), slower.end(), name) != slower.end()) return absl::OkStatus();
+  return absl::InvalidArgumentError(fmt::format("--prefer {}: valid names are {}", name, fmt::join(slower, ", ")));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Workspace>> Workspace::Create(Model* model, const Target* target,
@@ -83,7 +93,7 @@ absl::StatusOr<std::unique_ptr<Workspace>> Workspace::Create(Model* model, const
     RETURN_IF_ERROR(workspace->CheckSkip(name));
   }
   for (const std::string& name : options.prefer) {
-    RETURN_IF_ERROR(workspace->CheckPrefer(name));
+    RETURN_IF_ERROR(CheckPrefer(name));
   }
   return workspace;
 }
@@ -143,33 +153,19 @@ const DeclaredOperator* Workspace::SlowerNode(const Rule& rule) const {
   return nullptr;
 }
 
-// --prefer turns on what is off: a name of another node is a mistake.
-absl::Status Workspace::CheckPrefer(const std::string& name) const {
-  std::vector<std::string> slower;
-  for (const DeclaredOperator& op : DeclaredOperators()) {
-    if (!SlowerSitesOf(op.op_type).empty()) slower.push_back(op.op_type);
-  }
-  if (std::find(slower.begin(), slower.end(), name) != slower.end()) return absl::OkStatus();
-  return absl::InvalidArgumentError(fmt::format("--prefer {}: valid names are {}", name, fmt::join(slower, ", ")));
-}
-
 void Workspace::InferModel() {
   facts_ = FactsOfNow();
   inferred_ = true;
 }
 
 void Workspace::InferModelAgain() {
-  TakeFacts(InferKeeping(*model_, KnownDimsOf(*model_, facts_), WithDeclaredOperators(options_.infer), &kept_dims_));
+  kept_dims_.known = KnownDimsOf(*model_, facts_);
+  InferModelAgain(options_.infer, &kept_dims_);
 }
 
-void Workspace::InferWithoutPromises(const InferOptions& told) {
-  TakeFacts(InferKeeping(*model_, known_without_promises_, WithDeclaredOperators(told), &kept_without_promises_));
-  known_without_promises_ = KnownDimsOf(*model_, facts_);
-}
-
-void Workspace::TakeFacts(Facts facts) {
+void Workspace::InferModelAgain(const InferOptions& told, KeptDims* kept) {
   const std::vector<Contradiction> of_the_model = facts_.contradictions();
-  facts_ = std::move(facts);
+  facts_ = InferKeeping(*model_, WithDeclaredOperators(told), kept);
   inferred_ = true;
   facts_.ForgetContradictions(0);
   for (const Contradiction& contradiction : of_the_model) facts_.AddContradiction(contradiction);

@@ -86,9 +86,7 @@ class Workspace {
   // The same of a graph that was rewritten, or of what is told of its dims: contradictions stay those of the model as it was
   // read, and names of input dims stand for what they stood for, also where the node that said so is gone.
   void InferModelAgain();
-  // As if `told`, without what only --dim and equal dims promise, were all that was told; keeps what inferences of this kind
-  // knew.
-  void InferWithoutPromises(const InferOptions& told);
+  void InferModelAgain(const InferOptions& told, KeptDims* kept);
   // What would be inferred of the graph as it is now.
   Facts FactsOfNow() const;
   void NumberValues();  // all numbers anew; needs facts
@@ -148,6 +146,7 @@ class Workspace {
   // Nodes with this id and later ones are those of recognised operators, which never come back.
   uint32_t first_id_of_sites = 0;
   absl::flat_hash_set<const Node*> decided_ifs;  // which never come back
+  KeptDims kept_without_promises;                // of inferences in WithoutPromises
   // Whether a pass made the node: it is not one of the model.
   bool IsMade(const Node& node) const { return node.is_new && !moved.contains(&node); }
 
@@ -164,9 +163,7 @@ class Workspace {
  private:
   Workspace(Model* model, const Target* target, const WorkspaceOptions& options);
   absl::Status CheckSkip(const std::string& name) const;
-  absl::Status CheckPrefer(const std::string& name) const;
   absl::Status Tell() const;
-  void TakeFacts(Facts facts);  // contradictions stay those of the model as it was read
 
   Model* model_;
   const Target* target_;
@@ -179,9 +176,7 @@ class Workspace {
   uint32_t made_from_ = UINT32_MAX;
   Facts facts_;
   bool inferred_ = false;
-  std::vector<LearnedDim> kept_dims_;  // what nodes that are gone said of input dims
-  KnownDims known_without_promises_;   // by the last inference without them
-  std::vector<LearnedDim> kept_without_promises_;
+  KeptDims kept_dims_;
   std::unique_ptr<ValueNumbering> numbering_;
   std::unique_ptr<MaskForms> masks_;
   std::unique_ptr<AttentionMemo> attention_;

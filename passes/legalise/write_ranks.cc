@@ -1,5 +1,6 @@
 // Write ranks: ONNX Runtime wants to know of how many dims the results of a Scan's body are. Where the body does not declare them
-// it finds out by inference, which does not know what a Reshape to computed dims gives: a body that was rewritten declares them.
+// it finds out by inference, which does not know what a Reshape to computed dims gives, nor before opset 16 a LessOrEqual: where
+// anything was rewritten, in a body or before it, they are declared.
 #include <algorithm>
 #include <string>
 
@@ -10,17 +11,23 @@
 namespace ascend_fuse {
 namespace {
 
-bool IsRewritten(const Graph& graph) {
-  return std::any_of(graph.nodes().begin(), graph.nodes().end(),
-                     [](const Node* node) { return !node->dead && (node->is_new || node->rewired); });
+bool IsRewritten(const Model& model) {
+  return std::any_of(model.graphs().begin(), model.graphs().end(), [](const auto& graph) {
+    return std::any_of(graph->nodes().begin(), graph->nodes().end(),
+                       [](const Node* node) { return !node->dead && (node->is_new || node->rewired); });
+  });
 }
+
+bool IsLiveScan(const Node* node) { return node != nullptr && !node->dead && IsOp(*node, "Scan"); }
 
 }  // namespace
 
 absl::Status WriteRanks(Workspace& workspace) {
-  for (const auto& graph : workspace.model().graphs()) {
-    const Node* const owner = graph->owner();
-    if (owner == nullptr || owner->dead || !IsOp(*owner, "Scan") || !IsRewritten(*graph)) continue;
+  const auto& graphs = workspace.model().graphs();
+  const bool any = std::any_of(graphs.begin(), graphs.end(), [](const auto& graph) { return IsLiveScan(graph->owner()); });
+  if (!any || !IsRewritten(workspace.model())) return absl::OkStatus();
+  for (const auto& graph : graphs) {
+    if (!IsLiveScan(graph->owner())) continue;
     for (const Value* output : graph->outputs()) {
       const Fact& fact = workspace.facts().Of(output);
       if (!fact.has_rank) continue;

@@ -12,6 +12,9 @@ import onnx
 import onnx.parser
 import pytest
 from check_inference import check_observed, observe
+from conftest import run_ok
+
+from ascend_fuse.session import plain_session
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TOOL = Path(os.environ.get("ASCEND_FUSE_BUILD", REPOSITORY / "build")) / "tests" / "infer_tool"
@@ -171,3 +174,30 @@ def test_a_contradiction_would_be_seen(tmp_path: Path):
     wrong = next(f for f in facts if f["name"] == "o")
     wrong["shape"][1] = 9
     assert check_observed(facts, runs[0], set()) != []
+
+
+SCAN = """<ir_version: 8, opset_import: ["" : 14]>
+g (int64[n] a, int64[n] b, float[n, 4] x, float[3, 4] elements) => (float[n, 4] y)
+<int64[1] one = {1}, float zero = {0}>
+{
+  above = Greater (a, b)
+  keep = Not (above)
+  rows = Unsqueeze (keep, one)
+  kept = Where (rows, x, zero)
+  y = Scan <num_scan_inputs = 1, body = body (float[] state, float[4] element) => (float[] sum) { sum = Add (state, element) }>
+      (kept, elements)
+}
+"""
+
+
+def test_a_scan_runs_after_what_was_rewritten(tmp_path: Path):
+    """ONNX Runtime knows no shape of a LessOrEqual before opset 16, and runs no Scan whose results have no rank that it knows."""
+    source, written = tmp_path / "m.onnx", tmp_path / "o.onnx"
+    onnx.save(onnx.parser.parse_model(SCAN), source)
+    run_ok("optimize", source, "-o", written, "--force", "--quiet")
+    assert "LessOrEqual" in {node.op_type for node in onnx.load(written).graph.node}
+    rng = np.random.default_rng(1)
+    feeds = {"a": rng.integers(0, 3, 5), "b": rng.integers(0, 3, 5)}
+    feeds |= {"x": rng.standard_normal((5, 4)).astype(np.float32), "elements": np.ones((3, 4), np.float32)}
+    expected, found = (plain_session(str(path)).run(None, feeds)[0] for path in (source, written))
+    np.testing.assert_array_equal(expected, found)
