@@ -121,7 +121,7 @@ std::vector<Pass> ListOfPasses() {
       Final(Needs({Given::kFinalNodes},
                   {"write_dims", "the graph with its final nodes", "the numbers of `--fix` in inputs and outputs", WriteDims})),
       Final(Needs({Given::kFinalNodes}, {"write_ranks", "the graph with its final nodes",
-                                         "ranks of what bodies of Scan give, where these were rewritten", WriteRanks})),
+                                         "ranks of what bodies of Scan give, where anything was rewritten", WriteRanks})),
       Final(Needs({Given::kFinalNodes},
                   {"sweep", "the graph with its final nodes", "no dead node, no initializer that only dead nodes used", Sweep})),
       ReadsOnly(Needs({Given::kFinalNodes, Given::kFacts, Given::kStyle},

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "ir/status_macros.h"
+#include "passes/core/copy_value.h"
 
 namespace ascend_fuse {
 namespace {
@@ -97,11 +98,7 @@ void HeadWriter::WriteMembers(HeadTensor& tensor) {
     if (member == now || (uses.empty() && !member->is_graph_output)) continue;
     if (tensor.OrderOf(i) == made) {
       if (maker == nullptr || !maker->changes()) continue;
-      NewNode copy;
-      copy.op_type = "Identity";
-      copy.name = std::string(ValueName(*member)) + "_copy";
-      copy.inputs = {now};
-      workspace_.Refresh(workspace_.rewriter().ReplaceValue(member, copy));
+      BecomeCopy(workspace_, member, now, std::string(ValueName(*member)) + "_copy");
       continue;
     }
     const bool dims_alone = HasReadersOfDimsAlone(*member);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "passes/core/copy_value.h"
 #include "passes/core/workspace.h"
 #include "passes/legalise/passes.h"
 
@@ -67,11 +68,7 @@ class BranchDecider {
     const std::vector<const Value*> outputs(node->outputs().begin(), node->outputs().end());
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (outputs[i] == nullptr) continue;
-      NewNode plan;
-      plan.op_type = "Identity";
-      plan.name = std::string(NodeName(*node));
-      plan.inputs = {there(taken->outputs()[i])};
-      workspace_.Refresh(workspace_.rewriter().ReplaceValue(outputs[i], plan));
+      BecomeCopy(workspace_, outputs[i], there(taken->outputs()[i]), std::string(NodeName(*node)));
     }
   }
 

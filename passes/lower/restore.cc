@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "passes/core/copy_value.h"
 #include "passes/core/workspace.h"
 #include "passes/lower/passes.h"
 
@@ -20,11 +21,7 @@ absl::Status Restore(Workspace& workspace) {
   for (const Site& site : workspace.sites) {
     if (!site.fused()) continue;
     for (const Node* node : site.equals) {
-      if (node->dead) continue;
-      NewNode copy;
-      copy.op_type = "Identity";
-      copy.inputs = {site.value};
-      workspace.Refresh(workspace.rewriter().ReplaceValue(node->output(0), copy));
+      if (!node->dead) BecomeCopy(workspace, node->output(0), site.value);
     }
   }
   for (const GroupedHalves& grouped : workspace.grouped_halves) {

@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "ir/status_macros.h"
 #include "passes/core/apply_rules.h"
+#include "passes/core/copy_value.h"
 #include "passes/core/learned_dims.h"
 #include "passes/core/module_path.h"
 #include "passes/core/workspace.h"
@@ -290,11 +291,7 @@ class Recogniser {
       const bool made = site_of_.contains(producer) || shared_.contains(producer);
       if (value == &first || producer->dead || made || !StandsBefore(*first.producer, *producer)) continue;
       Cover(producer, site);
-      NewNode copy;
-      copy.op_type = "Identity";
-      copy.inputs = {first.producer->output(first.output_index)};
-      const Node* const read = workspace_.rewriter().ReplaceValue(value, copy);
-      workspace_.Refresh(read);
+      const Node* const read = BecomeCopy(workspace_, value, first.producer->output(first.output_index));
       shared_.insert(read);
       site->made.push_back(read);
     }
