@@ -240,3 +240,14 @@ def test_nodes_that_are_made_beside_npu_nodes_of_the_file_are_spelled_like_them(
     run_ok("optimize", tmp_path / "m.onnx", "-o", tmp_path / "o.onnx", "--target", "ascend310p")
     written = onnx.load(tmp_path / "o.onnx")
     assert {(node.op_type, node.domain) for node in written.graph.node} == {("NPURmsNorm", "npu"), ("LayerNormalization", "ai.onnx")}
+
+
+@pytest.mark.parametrize("flags", [(), ("--as-atc",)])
+def test_a_rotation_says_that_its_lengths_are_one(flags: tuple[str, ...], tmp_path: Path) -> None:
+    """Which other node said so may be gone from a file that `optimize` wrote."""
+    text = """<ir_version: 8, opset_import: ["" : 13, "npu" : 1]>
+        g (float16[B, 2, S, 128] x, float16[1, 1, T, 128] c, float16[1, 1, U, 128] s) => (float16[B, 2, S, 128] y)
+        { y = npu.NPURotaryMul (x, c, s) }"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
+    run_ok("expand", tmp_path / "m.onnx", "-o", tmp_path / "o.onnx", *flags)
+    assert "NPURotaryMul" not in {node.op_type for node in onnx.load(tmp_path / "o.onnx").graph.node}
