@@ -48,13 +48,15 @@ std::vector<LearnedDim> LearnedSince(const KnownDims& before, const KnownDims& n
 Facts InferKeeping(const Model& model, InferOptions told, KeptDims* kept) {
   told.learned_dims.insert(told.learned_dims.end(), kept->learned.begin(), kept->learned.end());
   Facts again = Infer(model, told);
-  const std::vector<LearnedDim> lost = LearnedSince(KnownDimsOf(model, again), kept->known);
+  KnownDims now = KnownDimsOf(model, again);
+  const std::vector<LearnedDim> lost = LearnedSince(now, kept->known);
   if (!lost.empty()) {
     kept->learned.insert(kept->learned.end(), lost.begin(), lost.end());
     told.learned_dims.insert(told.learned_dims.end(), lost.begin(), lost.end());
     again = Infer(model, told);
+    now = KnownDimsOf(model, again);
   }
-  kept->known = KnownDimsOf(model, again);
+  kept->known = std::move(now);
   return again;
 }
 
