@@ -244,9 +244,9 @@ absl::StatusOr<const Value*> Emitter::BuildNode(const Term& term, const std::str
   const size_t inserted_before = emission->inserted.size();
   ASSIGN_OR_RETURN(NewNode plan, Plan(deferred, own_name, emission));
   for (const Value*& input : plan.inputs) input = Earliest(input);
-  // Inputs that are one computation, or copies, count as one.
-  std::string key =
-      fmt::format("{}{}:{}.{}:", alone_ ? "alone " : "", static_cast<const void*>(graph_), plan.domain, plan.op_type);
+  // Inputs that are one computation, or copies, count as one. A node of another opset may be written in another form.
+  std::string key = fmt::format("{}{}:{}:{}.{}:", alone_ ? "alone " : "", static_cast<const void*>(graph_),
+                                rewriter_->model().OpsetVersion(), plan.domain, plan.op_type);
   for (const Value* input : plan.inputs) {
     key += input == nullptr ? std::string("-,") : fmt::format("{},", numbering_->Number(input));
   }
