@@ -61,6 +61,7 @@ absl::Status PaddingWriter::WriteNode(const Node* node) {
       workspace_.rewriter().Insert(plan, node->output_count, node->graph, fmt::format("{}_padded", ValueName(*node->output())));
   workspace_.Refresh(written);
   if (node == plan_.attention) result_.attention = written;
+  result_.wider.emplace(node, written);
   if (slices) return WriteSlice(written->output());
   for (size_t i = 0; i < node->output_count; ++i) {
     if (node->output(i) == nullptr) continue;

@@ -14,9 +14,10 @@ namespace ascend_fuse {
 
 // What was done to an attention.
 struct PaddedHeads {
-  const Node* attention = nullptr;   // in the place of the old one
-  std::vector<std::string> weights;  // the names of the constants that were padded
-  bool sliced = false;               // the result is cut back by a Slice
+  const Node* attention = nullptr;                      // in the place of the old one
+  std::vector<std::string> weights;                     // the names of the constants that were padded
+  bool sliced = false;                                  // the result is cut back by a Slice
+  absl::flat_hash_map<const Node*, const Node*> wider;  // what stands in the place of nodes whose results are padded
 };
 
 // Constants that were padded before: layers may share weights. By constant and axis.

@@ -1,6 +1,7 @@
 // Lower: rules of patterns/rules/npu replace recognised operators by NPU nodes that the target's contract allows.
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "fmt/format.h"
@@ -77,9 +78,23 @@ class Lowering {
         LowerNode(site.node);
     }
     for (const Site* site : SitesOfOpenDims(workspace_)) LowerNode(site->node);
+    LowerWider();
   }
 
  private:
+  // A rotation whose heads were padded after it was refused may be wide enough now.
+  void LowerWider() {
+    for (size_t i = 0; i < workspace_.sites.size(); ++i) {
+      Site& site = workspace_.sites[i];
+      const auto found = site.node != nullptr && site.pending() ? wider_.find(site.node) : wider_.end();
+      if (found == wider_.end() || found->second->dead || OperatorKey(*site.node) != "ascend_fuse.Rotary") continue;
+      const Node* const narrow = std::exchange(site.node, found->second);
+      sites_of_[site.node->output(0)] = {i};
+      LowerNode(site.node);
+      if (site.pending()) site.node = narrow;
+    }
+  }
+
   // What was not seen beside another construct (a linear and its Relu) is lowered where it stands.
   void PlaceObservations() {
     for (Site& site : workspace_.sites) {
@@ -225,6 +240,7 @@ class Lowering {
       attempt->padded = true;
       attempt->node = attempt->main->node = padded->attention;
       if (Try(r, attempt)) {
+        wider_.insert(padded->wider.begin(), padded->wider.end());
         const HeadPadding& why = *FindHeadPadding(kernel);
         attempt->main->Say(
             "heads-padded",
@@ -272,6 +288,7 @@ class Lowering {
   const Target& target_;
   RuleStandings standings_;
   HeadPadder padder_;
+  absl::flat_hash_map<const Node*, const Node*> wider_;              // what padding put in the place of nodes
   absl::flat_hash_map<const Value*, std::vector<size_t>> sites_of_;  // by what they compute
   WholeSites whole_sites_;
 };
