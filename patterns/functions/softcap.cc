@@ -17,11 +17,19 @@
 namespace ascend_fuse {
 namespace {
 
-constexpr size_t kTokens = 2;  // of [B, H, S, D]
+constexpr size_t kHeads = 1;   // of [B, H, S, D]
+constexpr size_t kTokens = 2;  // of these
 
 bool IsMultiple(const FunctionContext& context, Dim dim, int64_t of) { return context.dims->Mod(dim, Dim::Of(of)).is(0); }
 
 Dim TokensOf(const FunctionContext& context, const Value* x) { return context.facts->Of(x).shape[kTokens]; }
+
+// How many rows a product has in which the queries of heads that share a key stand one after another.
+Dim RowsOfSharedKeys(const FunctionContext& context, const Value* q, const Value* k) {
+  DimTable& dims = *context.dims;
+  const auto heads = [&](const Value* x) { return context.facts->Of(x).shape[kHeads]; };
+  return dims.Mul(TokensOf(context, q), dims.ExactDiv(heads(q), heads(k)));
+}
 
 // What --dim says, as LOW..HIGH and LOW..HIGH:STEP.
 struct Range {
@@ -74,7 +82,9 @@ Holds InSteps(const FunctionContext& context, const Value* q, const Value* k, in
   const Dim queries = TokensOf(context, q);
   const Dim keys = TokensOf(context, k);
   if (!queries.known() || !keys.known()) return NotTaken("has limits for lengths, which are not known");
-  if (IsMultiple(context, queries, multiple) && IsMultiple(context, keys, multiple)) return absl::OkStatus();
+  // Of queries that are none together are: a rule for these comes after the first one, which the target refuses.
+  const bool rows = IsMultiple(context, queries, multiple) || IsMultiple(context, RowsOfSharedKeys(context, q, k), multiple);
+  if (rows && IsMultiple(context, keys, multiple)) return absl::OkStatus();
   for (const Dim dim : {queries, keys}) {
     if (!dim.is_number() || dim.number() % multiple == 0) continue;
     return NotTaken(fmt::format("supports lengths that are multiples of {}, and {} is not one", multiple, dim.number()));
