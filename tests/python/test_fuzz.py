@@ -23,9 +23,11 @@ CHUNKS = [*range(FIRST, FIRST + 8 * CHUNK, CHUNK), extras.FIRST_SEED, extras.FIR
 # before an Ascend node of the first run. 9040514 and 10110887: attentions and rotations after one whose mask has a batch of another name.
 # 10180769: a sum and the norm that GE joins with it. 10186724: a norm with a shift alone. 10473741: zeros after heads that are turned in pairs.
 # 10483327 and 10483917: an opset that a Softmax in a branch that is not taken held. 10502224: nodes of the branch that is taken. 10504935: two
-# equal norms, of which an attention that was left read one. 10514731: two equal norms with shifts of zeros.
+# equal norms, of which an attention that was left read one. 10514731: two equal norms with shifts of zeros. 10535127 and 10536757: what is
+# known of dims without a promise. 10544910: a large epsilon. 10549137: a Scan. 10555230: zeros that make a rotation wide enough. 10557191: a cap
+# before heads that share keys. 10558580: a mask that was made at an older opset.
 FOUND = [2000318, 2003324, 8001657, 8000162, 8000808, 8001709, 8003069, 8004412, 9010113, 9200154, 9040514, 10110887, 10180769, 10186724,
-         10473741, 10483327, 10483917, 10502224, 10504935, 10514731]
+         10473741, 10483327, 10483917, 10502224, 10504935, 10514731, 10535127, 10536757, 10544910, 10549137, 10555230, 10557191, 10558580]
 # A kernel of integers writes float16; float16 and bfloat16 that ONNX Runtime does not round; a mean of what a norm centred, which is 0;
 # a Where over no keys, of which ONNX Runtime keeps the axis.
 BOUNDS = [9002109, 9001155, 9201153, 10111522, 10120100]
@@ -109,6 +111,14 @@ def test_zeros_that_cancel_are_told_from_zeros() -> None:
     examiner.examine(Configuration("ascend910b", False))
     assert not examiner.result.findings
     assert not oracles.shaken([0.0, -0.0], 3).any() and oracles.shaken([7], 3).tolist() == [7]
+
+
+def test_a_reduction_of_an_empty_tensor() -> None:
+    """ONNX Runtime keeps the axis where it is counted from the end; any other length is a finding."""
+    assert oracles._keeps_an_empty_axis("y: shape [0, 1] became [0, 64]", b"ReduceSum")
+    assert not oracles._keeps_an_empty_axis("y: shape [0, 1] became [0, 64]", b"ReduceMean")
+    for sentence in ("y: shape [3, 1] became [3, 64]", "y: shape [0, 2] became [0, 64]", "y: shape [0, 1] became [0]"):
+        assert not oracles._keeps_an_empty_axis(sentence, b"ReduceSum")
 
 
 def test_bounds() -> None:
