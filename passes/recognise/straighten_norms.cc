@@ -342,10 +342,20 @@ class NormStraightener {
     });
   }
 
+  // Whether the node, the end of a norm with these inputs, multiplies what others read as it is by what is computed, as a
+  // rotation does by its cosines: no weight either (no_factor_beside of rules).
+  bool IsByFactor(const Node& root, const absl::flat_hash_set<const Value*>& inputs) const {
+    if (!IsOp(root, "Mul")) return false;
+    const auto is_factor = [&](const Value* w, const Value* n) {
+      return inputs.contains(w) && !inputs.contains(n) && CountReaders(*n) > 1 && !IsOfConstants(workspace_.facts(), *w);
+    };
+    return is_factor(root.input(0), root.input(1)) || is_factor(root.input(1), root.input(0));
+  }
+
   // Whether a norm that ends in the root was written with its axes in one order.
   bool Straighten(const Node& root) {
     absl::flat_hash_set<const Value*> inputs;
-    if (!TryWith(root, {}, &inputs)) return false;
+    if (!TryWith(root, {}, &inputs) || IsByFactor(root, inputs)) return false;
     // Only up to the inputs of that norm.
     if (!TryWith(root, inputs, nullptr)) return false;
     Straightener straightener(workspace_, root, std::move(inputs));

@@ -86,20 +86,12 @@ bool HasLastDims(const FunctionContext& context, const Value& w, const Value& y,
                                      absl::MakeConstSpan(whole.shape).subspan(whole.shape.size() - count));
 }
 
-// Whether it is computed of constants alone: a gain of which the model has the difference from 1.
-bool IsOfConstants(const FunctionContext& context, const Value& x, int most_nodes = 4) {
-  if (x.IsConstant() || context.facts->Of(&x).elements != nullptr) return true;
-  if (x.producer == nullptr || x.producer->input_count == 0 || most_nodes == 0) return false;
-  return std::all_of(x.producer->inputs().begin(), x.producer->inputs().end(),
-                     [&](const Use& use) { return use.value == nullptr || IsOfConstants(context, *use.value, most_nodes - 1); });
-}
-
 // The constant of the last `count` dims of `read` that the node multiplies it by or adds to it; nullptr where it does anything
 // else.
 const Value* OperandAsWeight(const FunctionContext& context, const Value& read, const Node* node, uint32_t index, size_t count) {
   if (node == nullptr || (!IsOp(*node, "Mul") && !IsOp(*node, "Add"))) return nullptr;
   const Value* const other = node->input(index == 0 ? 1 : 0);
-  const bool weighs = other != nullptr && IsOfConstants(context, *other) && HasLastDims(context, *other, read, count);
+  const bool weighs = other != nullptr && IsOfConstants(*context.facts, *other) && HasLastDims(context, *other, read, count);
   return weighs ? other : nullptr;
 }
 
@@ -115,7 +107,7 @@ Holds NoWeightAfter(const FunctionContext& context, const Value* y, int64_t axis
 
 Holds NoFactorBeside(const FunctionContext& context, const Value* n, const Value* w) {
   const bool one = IsConstantOfOneElement(*context.facts, *w);
-  const bool computed = w->producer != nullptr && !IsOfConstants(context, *w);
+  const bool computed = w->producer != nullptr && !IsOfConstants(*context.facts, *w);
   if ((!one && !computed) || ReaderCount(context, n) == 1) return absl::OkStatus();
   const std::string_view is = one ? "one number" : "computed";
   return Refuse(fmt::format("{} is {}, and others read {} as it is", ValueName(*w), is, ValueName(*n)));

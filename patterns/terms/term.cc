@@ -99,6 +99,13 @@ bool IsConstantOfOneElement(const Facts& facts, const Value& value) {
   return is_constant && fact.has_rank && std::all_of(fact.shape.begin(), fact.shape.end(), [](Dim dim) { return dim.is(1); });
 }
 
+bool IsOfConstants(const Facts& facts, const Value& value, int most_nodes) {
+  if (value.IsConstant() || facts.Of(&value).elements != nullptr) return true;
+  if (value.producer == nullptr || value.producer->input_count == 0 || most_nodes == 0) return false;
+  return std::all_of(value.producer->inputs().begin(), value.producer->inputs().end(),
+                     [&](const Use& use) { return use.value == nullptr || IsOfConstants(facts, *use.value, most_nodes - 1); });
+}
+
 std::string DescribeTerm(const FunctionContext& context, const Term& term) {
   switch (term.kind) {
     case Term::Kind::kUnbound:

@@ -126,6 +126,8 @@ bool EqualTerms(const FunctionContext& context, const Term& a, const Term& b);
 bool ConstantNumber(const Facts& facts, const Value* value, double* number);
 // Whether it is a constant of one element, with any number of axes of length 1.
 bool IsConstantOfOneElement(const Facts& facts, const Value& value);
+// Whether it is computed of constants alone, by a few nodes: a gain of which the model has the difference from 1.
+bool IsOfConstants(const Facts& facts, const Value& value, int most_nodes = 4);
 // A parameter that is a list (`axes` of Slice): the attribute `name` or, at newer opsets, input `input`; nullopt where
 // there is none or its elements are not known. Ints: the elements are numbers.
 std::optional<std::vector<Dim>> ListParameter(const Facts& facts, const Node& node, std::string_view name, size_t input);
