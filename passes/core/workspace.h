@@ -84,7 +84,7 @@ class Workspace {
   const ValueNumbering& numbering() const { return *numbering_; }
   void InferModel();  // all facts anew
   // The same of a graph that was rewritten, or of what is told of its dims: contradictions stay those of the model as it was
-  // read, and names of input dims stand for what they stood for, also where the node that said so is gone.
+  // read, and names of input dims stand for what they stood for, as `kept` has it, also where the node that said so is gone.
   void InferModelAgain();
   void InferModelAgain(const InferOptions& told, KeptDims* kept);
   // What would be inferred of the graph as it is now.

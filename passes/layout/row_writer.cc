@@ -5,6 +5,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
 #include "ir/status_macros.h"
+#include "passes/core/copy_value.h"
 #include "passes/core/node_inserter.h"
 
 namespace ascend_fuse {
@@ -155,18 +156,15 @@ void RowWriter::WriteWay(Way* way) {
   if (forms_.NowOf(way->source) == way->end) return;
   const std::optional<Term> term = FromSource(way, way->to);
   if (!term.has_value()) return;
-  NewNode plan;
-  if (term->kind == Term::Kind::kNode) {
-    plan = NodeInserter(workspace_, *way->end->producer).Plan(*term);
-  } else {
-    plan.op_type = "Identity";
-    plan.name = fmt::format("{}_copy", ValueName(*way->end));
-    plan.inputs = {term->value};
-  }
   // Its dims stay those that are known of it. What is written may have others of their names, which are one dim each.
   Facts& facts = workspace_.facts();
   const Fact known = facts.Of(way->end);
-  workspace_.Refresh(workspace_.rewriter().ReplaceValue(way->end, plan));
+  if (term->kind == Term::Kind::kNode) {
+    const NewNode plan = NodeInserter(workspace_, *way->end->producer).Plan(*term);
+    workspace_.Refresh(workspace_.rewriter().ReplaceValue(way->end, plan));
+  } else {
+    BecomeCopy(workspace_, way->end, term->value, fmt::format("{}_copy", ValueName(*way->end)));
+  }
   const Fact written = facts.Of(way->end);
   const InPlace place(*way->end->graph, &facts);
   for (size_t i = 0; i < std::min(known.shape.size(), written.shape.size()); ++i) {

@@ -204,7 +204,7 @@ absl::Status ChooseOpset(Workspace& workspace) {
                          workspace.target()->MaxOpset() >= kRaised && workspace.model().functions().empty() &&
                          workspace.target()->options().style != "D";
   if (!may_raise) return absl::OkStatus();
-  SitesOfOpenDims(workspace);  // need another form, of which there is one more at the raised opset
+  ForgetGeOfOpenDims(workspace);  // need another form, of which there is one more at the raised opset
   Trial trial(workspace);
   std::vector<const Site*> norms;
   const Node* kernel = nullptr;  // the first recognised operator that has a kernel at the raised opset alone

@@ -77,7 +77,7 @@ class Lowering {
       if (site.record.code == "zero-rows-divided" && site.node != nullptr && site.pending() && !site.node->dead)
         LowerNode(site.node);
     }
-    for (const Site* site : SitesOfOpenDims(workspace_)) LowerNode(site->node);
+    for (const Site* site : ForgetGeOfOpenDims(workspace_)) LowerNode(site->node);
     LowerWider();
   }
 

@@ -4,7 +4,7 @@
 
 namespace ascend_fuse {
 
-std::vector<Site*> SitesOfOpenDims(Workspace& workspace) {
+std::vector<Site*> ForgetGeOfOpenDims(Workspace& workspace) {
   std::vector<Site*> sites;
   for (Site& site : workspace.sites) {
     const bool by_ge = site.of_numbers && workspace.target()->FusedByGe(site.construct()).has_value();

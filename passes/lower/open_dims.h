@@ -8,8 +8,7 @@
 
 namespace ascend_fuse {
 
-// Takes from each of these sites that is pending what it was to be to GE, and returns them: they are to be lowered like sites
-// that no pass of GE takes.
-std::vector<Site*> SitesOfOpenDims(Workspace& workspace);
+// Each of these sites that is pending forgets its pass of GE. Returns them: they are to be lowered like sites that none takes.
+std::vector<Site*> ForgetGeOfOpenDims(Workspace& workspace);
 
 }  // namespace ascend_fuse

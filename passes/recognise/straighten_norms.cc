@@ -347,7 +347,7 @@ class NormStraightener {
   bool IsByFactor(const Node& root, const absl::flat_hash_set<const Value*>& inputs) const {
     if (!IsOp(root, "Mul")) return false;
     const auto is_factor = [&](const Value* w, const Value* n) {
-      return inputs.contains(w) && !inputs.contains(n) && CountReaders(*n) > 1 && !IsOfConstants(workspace_.facts(), *w);
+      return inputs.contains(w) && !inputs.contains(n) && CountReaders(*n) > 1 && IsComputed(workspace_.facts(), *w);
     };
     return is_factor(root.input(0), root.input(1)) || is_factor(root.input(1), root.input(0));
   }

@@ -107,7 +107,7 @@ Holds NoWeightAfter(const FunctionContext& context, const Value* y, int64_t axis
 
 Holds NoFactorBeside(const FunctionContext& context, const Value* n, const Value* w) {
   const bool one = IsConstantOfOneElement(*context.facts, *w);
-  const bool computed = w->producer != nullptr && !IsOfConstants(*context.facts, *w);
+  const bool computed = IsComputed(*context.facts, *w);
   if ((!one && !computed) || ReaderCount(context, n) == 1) return absl::OkStatus();
   const std::string_view is = one ? "one number" : "computed";
   return Refuse(fmt::format("{} is {}, and others read {} as it is", ValueName(*w), is, ValueName(*n)));

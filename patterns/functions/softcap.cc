@@ -82,7 +82,8 @@ Holds InSteps(const FunctionContext& context, const Value* q, const Value* k, in
   const Dim queries = TokensOf(context, q);
   const Dim keys = TokensOf(context, k);
   if (!queries.known() || !keys.known()) return NotTaken("has limits for lengths, which are not known");
-  // Of queries that are none together are: a rule for these comes after the first one, which the target refuses.
+  // Where only the rows of heads that share a key are a multiple, the target refuses the form that asks, and the next rule has
+  // theirs.
   const bool rows = IsMultiple(context, queries, multiple) || IsMultiple(context, RowsOfSharedKeys(context, q, k), multiple);
   if (rows && IsMultiple(context, keys, multiple)) return absl::OkStatus();
   for (const Dim dim : {queries, keys}) {

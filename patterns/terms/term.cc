@@ -106,6 +106,8 @@ bool IsOfConstants(const Facts& facts, const Value& value, int most_nodes) {
                      [&](const Use& use) { return use.value == nullptr || IsOfConstants(facts, *use.value, most_nodes - 1); });
 }
 
+bool IsComputed(const Facts& facts, const Value& value) { return value.producer != nullptr && !IsOfConstants(facts, value); }
+
 std::string DescribeTerm(const FunctionContext& context, const Term& term) {
   switch (term.kind) {
     case Term::Kind::kUnbound:

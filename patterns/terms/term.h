@@ -128,6 +128,8 @@ bool ConstantNumber(const Facts& facts, const Value* value, double* number);
 bool IsConstantOfOneElement(const Facts& facts, const Value& value);
 // Whether it is computed of constants alone, by a few nodes: a gain of which the model has the difference from 1.
 bool IsOfConstants(const Facts& facts, const Value& value, int most_nodes = 4);
+// Whether nodes compute it, and not of constants alone: no weight, which may be an input of the model.
+bool IsComputed(const Facts& facts, const Value& value);
 // A parameter that is a list (`axes` of Slice): the attribute `name` or, at newer opsets, input `input`; nullopt where
 // there is none or its elements are not known. Ints: the elements are numbers.
 std::optional<std::vector<Dim>> ListParameter(const Facts& facts, const Node& node, std::string_view name, size_t input);
