@@ -22,6 +22,22 @@ const absl::Span<const Dim>* ComputedElements(const TidyContext& context, const 
   return fact.elements != nullptr && !fact.elements->integers.empty() ? &fact.elements->integers : nullptr;
 }
 
+// Whether a loop around the node hands on a value with other dims than it got. In its body nothing but the nodes tells such a dim:
+// no runtime checks the names that are declared there.
+bool IsWhereDimsChange(const TidyContext& context, const Node& node) {
+  for (const Node* loop = node.graph->owner(); loop != nullptr; loop = loop->graph->owner()) {
+    const size_t first = IsOp(*loop, "Loop") ? 2 : 0;  // after the number of turns and the condition
+    const auto scanned = static_cast<size_t>(IsOp(*loop, "Scan") ? IntAttribute(*loop, "num_scan_inputs").value_or(0) : 0);
+    if (!IsOp(*loop, "Loop") && scanned == 0) continue;
+    for (size_t i = 0; first + i + scanned < loop->inputs().size() && i < loop->outputs().size(); ++i) {
+      const Fact& before = context.facts().Of(loop->input(first + i));
+      const Fact& after = context.facts().Of(loop->outputs()[i]);
+      if (!context.dims().Equal(before.shape, after.shape)) return true;
+    }
+  }
+  return false;
+}
+
 // [batch, seq, 4, 64] of x [batch, seq, 256] is [0, 0, 4, 64]. One dim may be -1 where it is, or where no other one can be 0.
 std::optional<Tidied> WriteReshape(const TidyContext& context, const Node& node) {
   const auto* const to = ComputedElements(context, node, 1);
@@ -98,6 +114,7 @@ std::optional<Tidied> WriteSlice(const TidyContext& context, const Node& node) {
 }  // namespace
 
 std::optional<Tidied> AskShapes(TidyContext& context, const Node& node) {
+  if (IsWhereDimsChange(context, node)) return std::nullopt;  // what is computed here may be all that tells them
   if (IsOp(node, "Reshape")) return WriteReshape(context, node);
   return IsOp(node, "Expand") ? WriteExpand(context, node) : WriteSlice(context, node);
 }
