@@ -22,8 +22,8 @@ const absl::Span<const Dim>* ComputedElements(const TidyContext& context, const 
   return fact.elements != nullptr && !fact.elements->integers.empty() ? &fact.elements->integers : nullptr;
 }
 
-// Whether a loop around the node hands on a value with other dims than it got. In its body nothing but the nodes tells such a dim:
-// no runtime checks the names that are declared there.
+// Whether a loop around the node hands on a value with other dims than it got. In its body nothing but the nodes tells such a
+// dim: no runtime checks the names that are declared there.
 bool IsWhereDimsChange(const TidyContext& context, const Node& node) {
   for (const Node* loop = node.graph->owner(); loop != nullptr; loop = loop->graph->owner()) {
     const size_t first = IsOp(*loop, "Loop") ? 2 : 0;  // after the number of turns and the condition
