@@ -14,14 +14,6 @@ bool IsComputed(const Value* value) {
   return value != nullptr && value->producer != nullptr && !IsOp(*value->producer, "Constant");
 }
 
-// The elements of a computed input; nullptr where there is none of that kind.
-const absl::Span<const Dim>* ComputedElements(const TidyContext& context, const Node& node, size_t index) {
-  const Value* const value = node.input(index);
-  if (!IsComputed(value)) return nullptr;
-  const Fact& fact = context.facts().Of(value);
-  return fact.elements != nullptr && !fact.elements->integers.empty() ? &fact.elements->integers : nullptr;
-}
-
 // Whether a loop around the node hands on a value with other dims than it got. In its body nothing but the nodes tells such a
 // dim: no runtime checks the names that are declared there.
 bool IsWhereDimsChange(const TidyContext& context, const Node& node) {
@@ -36,6 +28,14 @@ bool IsWhereDimsChange(const TidyContext& context, const Node& node) {
     }
   }
   return false;
+}
+
+// The elements of a computed input; nullptr where there is none of that kind, and where they may be all that tells a dim.
+const absl::Span<const Dim>* ComputedElements(const TidyContext& context, const Node& node, size_t index) {
+  const Value* const value = node.input(index);
+  if (!IsComputed(value) || IsWhereDimsChange(context, node)) return nullptr;
+  const Fact& fact = context.facts().Of(value);
+  return fact.elements != nullptr && !fact.elements->integers.empty() ? &fact.elements->integers : nullptr;
 }
 
 // [batch, seq, 4, 64] of x [batch, seq, 256] is [0, 0, 4, 64]. One dim may be -1 where it is, or where no other one can be 0.
@@ -114,7 +114,6 @@ std::optional<Tidied> WriteSlice(const TidyContext& context, const Node& node) {
 }  // namespace
 
 std::optional<Tidied> AskShapes(TidyContext& context, const Node& node) {
-  if (IsWhereDimsChange(context, node)) return std::nullopt;  // what is computed here may be all that tells them
   if (IsOp(node, "Reshape")) return WriteReshape(context, node);
   return IsOp(node, "Expand") ? WriteExpand(context, node) : WriteSlice(context, node);
 }
