@@ -117,6 +117,12 @@ absl::Span<const Entry> ContribOps();
 
 // --- helpers ---
 
+// No tensor has a dim of more elements than this: a number above is a mistake of whoever wrote it. Below it, products and sums of
+// two dims fit into 64 bits.
+constexpr int64_t kLargestSize = (int64_t{1} << 31) - 1;
+// The dim of so many elements; unknown where no tensor has so many, or the number is negative.
+inline Dim DimOfSize(int64_t size) { return size >= 0 && size <= kLargestSize ? Dim::Of(size) : Dim(); }
+
 // What was told of dim `axis` of `value` (Facts::ToldDim), else a new symbol.
 Dim FreshDim(const Value& value, size_t axis, Facts* facts);
 // The type and shape a file declares for a value, as facts of `facts` (dim_param text is parsed). An empty

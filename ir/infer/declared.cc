@@ -16,8 +16,7 @@ Dim ReadDim(const wire::Field& encoded, DimTable* dims) {
   wire::Field field;
   while (cursor.Next(&field)) {
     if (field.number == onnx::TensorShapeProto_Dimension::kDimValueFieldNumber && field.type == wire::kVarint) {
-      const int64_t number = static_cast<int64_t>(field.value);
-      dim = number >= 0 ? Dim::Of(number) : Dim();  // some exporters write -1 for unknown
+      dim = DimOfSize(static_cast<int64_t>(field.value));  // some exporters write -1 for unknown
     } else if (field.number == onnx::TensorShapeProto_Dimension::kDimParamFieldNumber && field.type == wire::kBytes) {
       dim = dims->Parse(field.text());
     }

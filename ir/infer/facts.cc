@@ -231,7 +231,7 @@ Fact TypeAndShapeOf(const Tensor& tensor, Facts* facts) {
   fact.has_rank = true;
   fact.origin = Origin::kConstant;
   Shape shape;
-  for (int64_t dim : tensor.dims) shape.push_back(dim >= 0 ? Dim::Of(dim) : Dim());
+  for (int64_t dim : tensor.dims) shape.push_back(DimOfSize(dim));
   fact.shape = facts->arena().Copy(absl::Span<const Dim>(shape));
   return fact;
 }
@@ -310,6 +310,7 @@ void Store(const Value& value, Fact computed, const Node* by, Facts* facts) {
     bool changed = false;
     for (size_t i = 0; i < shape.size(); ++i) {
       Dim of_declaration = DeclaredDim(value, declared, i, shape.size(), by);
+      if (shape[i].is_number()) shape[i] = DimOfSize(shape[i].number());
       if (!shape[i].known()) {
         changed = true;
         // Exporters write 0 for "not known" into value_info.

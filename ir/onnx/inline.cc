@@ -278,7 +278,11 @@ void Inliner::AddImports(const Model& body, bool calls) {
       const NameId domain = model_->names().InternCopy(Domain(*node));
       const int64_t version = body.OpsetVersion(node->domain);
       if (model_->OpsetVersion(domain) != 0 || version == 0) continue;
-      model_->opset_imports_.push_back({domain, version});
+      // An import of version 0, which no domain has, is as none.
+      auto& imports = model_->opset_imports_;
+      const auto same = [&](const OpsetImport& import) { return import.domain == domain; };
+      imports.erase(std::remove_if(imports.begin(), imports.end(), same), imports.end());
+      imports.push_back({domain, version});
       model_->opset_imports_changed_ = true;
     }
   }

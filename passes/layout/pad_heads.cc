@@ -37,7 +37,8 @@ absl::StatusOr<int64_t> HeadsTaken(const Node& kernel, Workspace& workspace) {
     least = std::min(least, size.number());
     most = std::max(most, size.number());
   }
-  const int64_t rounded = (most + padding->multiple_of - 1) / padding->multiple_of * padding->multiple_of;
+  const int64_t rounded = PaddedSize(most, padding->multiple_of);
+  if (rounded == 0) return 0;
   for (const int64_t width : {most, rounded}) {
     for (size_t i = 0; i < kAttentionOperands; ++i) call.inputs[i].shape[3] = Dim::Of(width);
     if (!workspace.target()->Check(call, &workspace.facts().dims()).legal) continue;

@@ -21,30 +21,35 @@ constexpr size_t kMostSteps = 12;  // from it to what reads the result
 
 absl::Status No(std::string_view clause) { return absl::FailedPreconditionError(std::string(clause)); }
 
-// The parts of one axis of `size` elements that readers ask for, together. nullopt where two ask for different things.
-std::optional<Places> Together(std::vector<PaddedPart> parts, const Dim size) {
+// The parts of one axis of `value`, of `size` elements, that readers ask for, together; empty where it stays as it is.
+// FAILED_PRECONDITION with a clause where two ask for different things, or the size is not known or is too large.
+absl::StatusOr<Places> Together(const Value& value, std::vector<PaddedPart> parts, const Dim size) {
   if (std::all_of(parts.begin(), parts.end(), [](const PaddedPart& part) { return part.places.empty(); })) return Places();
-  if (!size.is_number()) return std::nullopt;
+  if (!size.is_number()) return No(fmt::format("the shape of {} is not known", ValueName(value)));
+  const absl::Status too_wide = No(fmt::format("{} is too wide", ValueName(value)));
+  if (size.number() > kMostPlaces) return too_wide;
   for (PaddedPart& part : parts) {
     if (part.length < 0) part.length = size.number();
     if (part.places.empty()) part.places = AllPlaces(part.length);
   }
   std::sort(parts.begin(), parts.end(),
             [](const PaddedPart& a, const PaddedPart& b) { return std::pair(a.start, a.length) < std::pair(b.start, b.length); });
+  const absl::Status in_two_ways = No(fmt::format("{} is read in two ways", ValueName(value)));
   Places places;
   int64_t end = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
     const PaddedPart& part = parts[i];
     if (i > 0 && part.start == parts[i - 1].start && part.length == parts[i - 1].length) {
-      if (part.places != parts[i - 1].places) return std::nullopt;
+      if (part.places != parts[i - 1].places) return in_two_ways;
       continue;
     }
-    if (part.start < end) return std::nullopt;
+    if (part.start < end) return in_two_ways;
     for (; end < part.start; ++end) places.push_back(end);
     for (const int64_t from : part.places) places.push_back(from < 0 ? -1 : part.start + from);
     end = part.start + part.length;
   }
   for (; end < size.number(); ++end) places.push_back(end);
+  if (static_cast<int64_t>(places.size()) > kMostPlaces) return too_wide;
   const bool as_it_is = static_cast<int64_t>(places.size()) == size.number();
   return as_it_is ? Places() : places;
 }
@@ -173,9 +178,8 @@ absl::Status PaddingSearch::AskConstant(PaddedReader reader, const Value* value,
   }
   if (axis < 0) return absl::OkStatus();
   const PaddedPart& part = parts[static_cast<size_t>(axis)];
-  const std::optional<Places> places = Together({part}, facts_.dims().Resolve(facts_.Of(value).shape[static_cast<size_t>(axis)]));
-  if (!places.has_value()) return No(fmt::format("the shape of {} is not known", ValueName(*value)));
-  if (static_cast<int64_t>(places->size()) > kMostPlaces) return No(fmt::format("{} is too wide", ValueName(*value)));
+  const Dim size = facts_.dims().Resolve(facts_.Of(value).shape[static_cast<size_t>(axis)]);
+  ASSIGN_OR_RETURN(const Places places, Together(*value, {part}, size));
   // Large ones are not kept twice; layers that share a weight are treated alike.
   if (facts_.Of(value).rank() > 1 && !IsSmallConstant(value)) {
     std::vector<const Use*> readers;
@@ -186,7 +190,7 @@ absl::Status PaddingSearch::AskConstant(PaddedReader reader, const Value* value,
         return No(fmt::format("{} '{}' reads the weight {} too", OpType(*use->user), Label(*use->user), ValueName(*value)));
     }
   }
-  plan_.constants[reader] = {static_cast<size_t>(axis), *places};
+  plan_.constants[reader] = {static_cast<size_t>(axis), places};
   return absl::OkStatus();
 }
 
@@ -217,10 +221,8 @@ absl::Status PaddingSearch::Settle(const Value* value, const std::vector<Asked>&
   }
   ZeroPadding padding;
   for (size_t axis = 0; axis < by_axis.size(); ++axis) {
-    std::optional<Places> places = Together(by_axis[axis], facts_.dims().Resolve(facts_.Of(value).shape[axis]));
-    if (!places.has_value()) return No(fmt::format("{} is read in two ways", ValueName(*value)));
-    if (static_cast<int64_t>(places->size()) > kMostPlaces) return No(fmt::format("{} is too wide", ValueName(*value)));
-    padding.push_back(*std::move(places));
+    ASSIGN_OR_RETURN(Places places, Together(*value, by_axis[axis], facts_.dims().Resolve(facts_.Of(value).shape[axis])));
+    padding.push_back(std::move(places));
   }
   if (!IsPadded(padding)) return absl::OkStatus();
   plan_.padding[value] = padding;

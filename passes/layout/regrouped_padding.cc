@@ -72,9 +72,9 @@ class Regrouper {
         groups->back().to_multiple = more_from ? 1 : multiple;
         return true;
       }
-      if (!next.is_number() || next.number() < 1) return false;
-      (more_from ? a : b) *= next.number();
-      if (std::max(a, b) > kMostPlaces) return false;
+      int64_t& product = more_from ? a : b;
+      if (!next.is_number() || next.number() < 1 || next.number() > kMostPlaces / product) return false;
+      product *= next.number();
     }
     return add(m, n);
   }
@@ -90,6 +90,7 @@ class Regrouper {
 std::optional<Places> Joined(absl::Span<const int64_t> sizes, absl::Span<const Places> padded) {
   Places joined = {0};
   for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] > kMostPlaces) return std::nullopt;
     const Places own = padded[i].empty() ? AllPlaces(sizes[i]) : padded[i];
     if (static_cast<int64_t>(joined.size() * own.size()) > kMostPlaces) return std::nullopt;
     Places next;

@@ -37,6 +37,12 @@ struct PaddedOperand {
 // More places than this are not listed.
 constexpr int64_t kMostPlaces = int64_t{1} << 18;
 
+// The next multiple; 0 for a size of which the places are not listed.
+constexpr int64_t PaddedSize(int64_t size, int64_t multiple_of) {
+  if (size < 0 || size > kMostPlaces) return 0;
+  return (size + multiple_of - 1) / multiple_of * multiple_of;
+}
+
 bool IsPadded(const ZeroPadding& padding);
 // Those of `size` elements as they were.
 Places AllPlaces(int64_t size);

@@ -61,7 +61,7 @@ Record Read(const Message& message) {
     } else if constexpr (std::is_same_v<Type, bool>) {
       value = reflection->GetBool(message, field);
     } else if constexpr (std::is_same_v<Type, double>) {
-      value = reflection->GetDouble(message, field);
+      value = reflection->GetDouble(message, field) + 0.0;  // -0 becomes 0; the writer prints it as an integer, without the sign
     } else if constexpr (std::is_same_v<Type, int64_t>) {
       value = reflection->GetInt32(message, field);
     } else {

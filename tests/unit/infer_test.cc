@@ -527,8 +527,14 @@ TEST(InferTest, NewNodes) {
 }
 
 TEST(InferTest, HugeNumbersDoNoHarm) {
-  const Inferred m(R"(g (float[b] x, float[9223372036854775807, 9223372036854775807] big) => (y) {
+  const Inferred m(R"(g (float[b] x, float[9223372036854775807, 2147483648] big,
+    float[2147483647, 2147483647, 2147483647] large) => (y) {
     c = Constant <value_ints = [9223372036854775807, -9223372036854775808, 2]> ()
+    count = Size (large)
+    flat = Flatten <axis = 2> (large)
+    minus_one = Constant <value_ints = [-1]> ()
+    all = Reshape (large, minus_one)
+    joined = Concat <axis = 0> (large, large)
     twice = Add (c, c)
     square = Mul (c, c)
     neg = Neg (c)
@@ -554,7 +560,10 @@ TEST(InferTest, HugeNumbersDoNoHarm) {
   })");
   EXPECT_EQ(m["y"], "float[b]");
   EXPECT_EQ(m.Elements("twice"), "?, ?, 4");
-  EXPECT_EQ(m["rg"], "int64[9223372036854775806]");
+  EXPECT_EQ(m["rg"], "int64[rg_d0]") << "no tensor has so many";
+  EXPECT_EQ(m["big"], "float[big_d0, big_d1]");
+  EXPECT_EQ(m["large"], "float[2147483647, 2147483647, 2147483647]");
+  EXPECT_EQ(m["flat"], "float[flat_d0, 2147483647]");
 }
 
 TEST(InferTest, APaddedVectorOfDims) {

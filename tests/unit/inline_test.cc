@@ -6,6 +6,8 @@
 #include <set>
 
 #include "fmt/ranges.h"
+#include "ir/onnx/load.h"
+#include "ir/onnx/save.h"
 #include "ir/text/parser.h"
 #include "ir/text/printer.h"
 #include "ir/verify.h"
@@ -176,6 +178,21 @@ TEST_F(InlineTest, RecursionIsLeftAndTheRestInlined) {
   EXPECT_EQ(saved.functions_size(), 3) << "a calls b, and b calls c";
   EXPECT_EQ(saved.opset_import_size(), 2);
   ExpectUndone();
+}
+
+// No domain has a version 0: the model imports nothing by it. Found by optimize_fuzz.
+TEST_F(InlineTest, ImportOfVersionZeroIsNone) {
+  const absl::StatusOr<std::string> bytes = EncodeModelText(
+      "<ir_version: 10, opset_import: [\"\" : 0, \"local\" : 1]>\n"
+      "g (float[2] x) => (float[2] y) { y = local.F (x) }\n" +
+      Function("F (a) => (b)", "b = Relu (a)"));
+  ASSERT_TRUE(bytes.ok()) << bytes.status().message();
+  Load(*bytes);
+  EXPECT_EQ(model_->OpsetVersion(NameId::kEmpty), 18);
+  const auto saved = SaveModelToBytes(*model_);
+  ASSERT_TRUE(saved.ok()) << saved.status();
+  const auto again = LoadModelFromBytes(*saved);
+  EXPECT_TRUE(again.ok()) << again.status();
 }
 
 TEST_F(InlineTest, OtherOperatorsStayCalls) {

@@ -175,6 +175,16 @@ TEST(ReportJson, ReadsBack) {
   EXPECT_FALSE(ReportFromJson("{]").ok());
 }
 
+// Zero has a sign in JSON that writing does not keep. Found by report_fuzz.
+TEST(ReportJson, NegativeZeroIsZero) {
+  const auto report = ReportFromJson(R"({"schema": 1, "passes": [{"name": "adapt", "milliseconds": -0.0}]})");
+  ASSERT_TRUE(report.ok()) << report.status();
+  const std::string json = ReportToJson(*report);
+  const auto again = ReportFromJson(json);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(ReportToJson(*again), json);
+}
+
 // A report may come from a file of somebody else.
 TEST(ReportHtml, CodesOfTidiedNodesAreText) {
   Report report = Example();

@@ -44,6 +44,26 @@ TEST(ZeroPadding, HeadsHaveTheirZerosBehindThem) {
   EXPECT_EQ(Text(PlacesOfHeads(2, 2, 4)), "0 1 -1 -1");
 }
 
+// What overflows does not compile here. The first was found by optimize_fuzz.
+TEST(ZeroPadding, SizesThatNoTensorHas) {
+  static_assert(PaddedSize(INT64_MAX, 16) == 0);
+  static_assert(PaddedSize(INT64_MIN, 16) == 0);
+  static_assert(PaddedSize(kMostPlaces, 16) == kMostPlaces && PaddedSize(17, 16) == 32 && PaddedSize(32, 16) == 32);
+  DimTable dims;
+  const auto none = [&](const std::vector<int64_t>& from, const ZeroPadding& padding, const std::vector<int64_t>& to) {
+    std::vector<Dim> before;
+    std::vector<Dim> after;
+    for (const int64_t number : from) before.push_back(Dim::Of(number));
+    for (const int64_t number : to) after.push_back(Dim::Of(number));
+    return !RegroupPadding(dims, before, padding, after).has_value();
+  };
+  const Places four = PlacesOfHeads(4, 4, 6);
+  const int64_t huge = (int64_t{1} << 62) + 2;  // four times as many are 8, to 64 bits
+  EXPECT_TRUE(none({4, huge}, {four, {}}, {8}));
+  EXPECT_TRUE(none({huge, 4}, {{}, four}, {4, huge}));
+  EXPECT_FALSE(none({4, huge}, {four, {}}, {2, 2, huge})) << "an axis of its own";
+}
+
 TEST(ZeroPadding, ShapesOfTheSameElements) {
   DimTable dims;
   const Dim batch = dims.Symbol("batch");
