@@ -1,6 +1,8 @@
 #include "ir/operands.h"
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -12,22 +14,66 @@
 namespace ascend_fuse {
 namespace {
 
-absl::Status CheckNode(const Node& node, const Schema* schema) {
+// "MODEL: node 'add' (Add), which computes 'y',"
+std::string Subject(const Node& node) {
   const std::string& path = node.graph->model().path();
+  const std::string computes = node.output() != nullptr ? fmt::format(", which computes '{}',", ValueName(*node.output())) : "";
+  return fmt::format("{}: node '{}' ({}){}", path.empty() ? "the model in memory" : path, NodeName(node), OpType(node), computes);
+}
+
+// Operators whose first output may be absent: of those with any number of outputs, and of recurrent ones, which have three.
+constexpr std::string_view kWithoutFirstOutput[] = {"EPContext", "GRU",  "If",          "LSTM", "Loop",
+                                                    "RNN",       "Scan", "SequenceMap", "Snpe", "Split"};
+
+bool NeedsFirstOutput(const Schema& schema) {
+  return !schema.outputs.empty() && std::find(std::begin(kWithoutFirstOutput), std::end(kWithoutFirstOutput), schema.op_type) ==
+                                        std::end(kWithoutFirstOutput);
+}
+
+// The operator, in its first version if the one that the model imports does not have it yet: rules look for it all the same.
+const Schema* OperatorOf(const Node& node) {
+  if (const Schema* const schema = SchemaOf(node); schema != nullptr) return schema;
+  const absl::Span<const Schema> versions = SchemaVersions(Domain(node), OpType(node));
+  return versions.empty() ? nullptr : &versions.front();
+}
+
+absl::Status CheckNode(const Node& node, const Schema* schema) {
   if (schema == nullptr) return absl::OkStatus();
   for (size_t i = 0; i < schema->inputs.size(); ++i) {
     const SchemaInput& input = schema->inputs[i];
     if (input.optional || input.variadic || (i < node.input_count && node.input(i) != nullptr)) continue;
-    const std::string_view value = node.output() != nullptr ? ValueName(*node.output()) : std::string_view();
-    return absl::InvalidArgumentError(fmt::format(
-        "{}: node '{}' ({}), which computes '{}', has no input {}, which {} needs: no runtime takes that. Export the "
-        "model again",
-        path.empty() ? "the model in memory" : path, NodeName(node), OpType(node), value, input.name, schema->op_type));
+    return absl::InvalidArgumentError(
+        fmt::format("{} has no input {}, which {} needs: no runtime takes that. Export the model again", Subject(node),
+                    input.name, schema->op_type));
+  }
+  if (node.output() == nullptr && NeedsFirstOutput(*schema)) {
+    return absl::InvalidArgumentError(
+        fmt::format("{} has no output {}, which {} gives: no runtime takes that. Export the model again", Subject(node),
+                    schema->outputs[0], schema->op_type));
   }
   return absl::OkStatus();
 }
 
 }  // namespace
+
+absl::Status CheckImports(const Model& model) {
+  if (model.OpsetVersion() >= 1) return absl::OkStatus();
+  const auto is_call = [&](const Node& node) {
+    return std::any_of(model.functions().begin(), model.functions().end(), [&](const LocalFunction& function) {
+      return function.domain == node.domain && function.name == node.op_type;
+    });
+  };
+  for (const auto& graph : model.graphs()) {
+    for (const Node* node : graph->nodes()) {
+      if (node->dead || node->domain != NameId::kEmpty || is_call(*node)) continue;
+      return absl::InvalidArgumentError(fmt::format(
+          "{} is an operator of ONNX, and the model says no version of those in opset_import: what it computes depends on "
+          "the version. Export the model again",
+          Subject(*node)));
+    }
+  }
+  return absl::OkStatus();
+}
 
 absl::Status CheckOperands(const Model& model) {
   absl::flat_hash_map<std::pair<NameId, NameId>, const Schema*> schemas;  // by domain and operator
@@ -35,7 +81,7 @@ absl::Status CheckOperands(const Model& model) {
     for (const Node* node : graph->nodes()) {
       if (node->dead) continue;
       const auto [schema, is_new] = schemas.try_emplace({node->domain, node->op_type}, nullptr);
-      if (is_new) schema->second = SchemaOf(*node);
+      if (is_new) schema->second = OperatorOf(*node);
       RETURN_IF_ERROR(CheckNode(*node, schema->second));
     }
   }

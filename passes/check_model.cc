@@ -67,6 +67,7 @@ absl::Status MarkFixedByOptimize(Model* model, const OptimizeOptions& options, c
 absl::StatusOr<Report> Check(Model* model, const OptimizeOptions& options) {
   ASSIGN_OR_RETURN(const auto loaded, TargetOf(options));
   const Target& target = *loaded;
+  RETURN_IF_ERROR(CheckImports(*model));
   RETURN_IF_ERROR(CheckOperands(*model));
   Report report;
   report.model = model->path();

@@ -1,6 +1,8 @@
 // Inline: nodes of local functions take the places of their calls.
 #include <string>
 
+#include "ir/operands.h"
+#include "ir/status_macros.h"
 #include "passes/core/module_path.h"
 #include "passes/core/passes.h"
 #include "passes/core/weights.h"
@@ -9,6 +11,7 @@
 namespace ascend_fuse {
 
 absl::Status Inline(Workspace& workspace) {
+  RETURN_IF_ERROR(CheckImports(workspace.model()));
   if (!workspace.model().functions().empty()) {
     const ModuleNames names(workspace.model());
     workspace.inliner().Run([&](const Node& call, const CallScope& outer) {

@@ -28,8 +28,11 @@ absl::StatusOr<Places> Together(const Value& value, std::vector<PaddedPart> part
   if (!size.is_number()) return No(fmt::format("the shape of {} is not known", ValueName(value)));
   const absl::Status too_wide = No(fmt::format("{} is too wide", ValueName(value)));
   if (size.number() > kMostPlaces) return too_wide;
+  const absl::Status outside = No(fmt::format("{} is read outside of its {} elements", ValueName(value), size.number()));
   for (PaddedPart& part : parts) {
     if (part.length < 0) part.length = size.number();
+    // A Split whose sizes are not those of its input.
+    if (part.start < 0 || part.length > size.number() || part.start > size.number() - part.length) return outside;
     if (part.places.empty()) part.places = AllPlaces(part.length);
   }
   std::sort(parts.begin(), parts.end(),

@@ -208,6 +208,38 @@ def test_node_without_an_input_that_it_needs(tmp_path: Path) -> None:
     refuse(write(tmp_path / "m.onnx", model_of(nodes)), "has no input X, which Neg needs", commands=("optimize", "list", "expand", "check"))
     nodes = [node("Add", ["x", ""], ["y"])]
     refuse(write(tmp_path / "m.onnx", model_of(nodes)), "has no input B", commands=("optimize",))
+    nodes = [node("Gelu", [], ["y"])]  # which is of opset 20
+    refuse(write(tmp_path / "m.onnx", model_of(nodes)), "has no input X, which Gelu needs", commands=("optimize", "check"))
+
+
+def test_node_without_the_output_that_it_gives(tmp_path: Path) -> None:
+    """Found by optimize_fuzz beside an attention: its probabilities had a second MatMul without a name for what it computes."""
+    for outputs in ([], [""]):
+        nodes = [node("Neg", ["x"], ["y"]), helper.make_node("MatMul", ["x", "y"], outputs, name="nothing")]
+        says = "'nothing' (MatMul) has no output Y, which MatMul gives"
+        refuse(write(tmp_path / "m.onnx", model_of(nodes)), says, commands=("optimize", "list", "expand", "check"))
+    nodes = [node("Neg", ["x"], ["y"]), helper.make_node("Split", ["y"], [""], axis=0)]  # of which there are as many as somebody reads
+    write(tmp_path / "m.onnx", model_of(nodes))
+    run_ok("optimize", "m.onnx", "-o", "n.onnx", cwd=tmp_path)
+
+
+@pytest.mark.parametrize("imports", [{}, {"low": 17}, {"": 0}, {"": -3}])
+def test_operators_of_no_version(tmp_path: Path, imports: dict[str, int]) -> None:
+    """Found by optimize_fuzz: nothing was known of the operators of such a model, not even that this one has an input."""
+    model = model_of([node("Softmax", ["x"], ["y"])])
+    del model.opset_import[:]
+    model.opset_import.extend(helper.make_opsetid(domain, version) for domain, version in imports.items())
+    refuse(write(tmp_path / "m.onnx", model), "says no version of those", commands=("optimize", "list", "analyze", "expand", "check"))
+
+
+def test_functions_bring_their_versions(tmp_path: Path) -> None:
+    """A model that calls nothing but functions imports no operators of ONNX itself."""
+    body = helper.make_function("local", "F", ["a"], ["b"], [node("Relu", ["a"], ["b"])], [helper.make_opsetid("", 17)])
+    model = model_of([helper.make_node("F", ["x"], ["y"], domain="local")], functions=[body])
+    del model.opset_import[0]
+    write(tmp_path / "m.onnx", model)
+    run_ok("optimize", "m.onnx", "-o", "n.onnx", cwd=tmp_path)
+    assert {entry.domain: entry.version for entry in onnx.load(tmp_path / "n.onnx").opset_import}[""] == 17
 
 
 def test_missing_output(tmp_path: Path) -> None:

@@ -55,6 +55,20 @@ def chain(count: int, node: Callable[[str, str, int], NodeProto], first: str = "
 
 
 @hostile
+def split_of_heads_larger_than_its_input() -> onnx.ModelProto:
+    """Heads that are padded in the weights, where a Split takes 2^61 channels of a value of 32. Found by optimize_fuzz."""
+    weights = {"w": np.ones((2, 32), np.float32), "wo": np.ones((16, 2), np.float32), "scale": np.float32(0.288),
+               "heads": np.array([1, 4, 1, 32]), "sizes": np.array([2**61, 8, 16]), "flat": np.array([1, 4, 16])}
+    turned = [helper.make_node("Transpose", [part], [out], perm=perm)
+              for part, out, perm in (("qs", "q", (0, 2, 1, 3)), ("ks", "k", (0, 2, 3, 1)), ("vs", "v", (0, 2, 1, 3)), ("o", "t", (0, 2, 1, 3)))]
+    return model([
+        helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("Reshape", ["m", "heads"], ["r"]),
+        helper.make_node("Split", ["r", "sizes"], ["qs", "ks", "vs"], axis=3), *turned[:3], helper.make_node("MatMul", ["q", "k"], ["s"]),
+        helper.make_node("Mul", ["s", "scale"], ["z"]), helper.make_node("Softmax", ["z"], ["p"]), helper.make_node("MatMul", ["p", "v"], ["o"]),
+        turned[3], helper.make_node("Reshape", ["t", "flat"], ["f"]), helper.make_node("MatMul", ["f", "wo"], ["y"])], [1, 4, 2], weights)
+
+
+@hostile
 def concat_doubles() -> onnx.ModelProto:
     """A dim of 2^62 times a symbol."""
     return model(chain(62, lambda a, b, _: helper.make_node("Concat", [a, a], [b], axis=0)))
