@@ -257,7 +257,7 @@ std::string LocalFunctions::KeyOf(size_t index, const Node& call) const {
   return key;
 }
 
-absl::StatusOr<FunctionBody> LocalFunctions::BodyFor(size_t index, const Node& call) {
+absl::Status LocalFunctions::CheckCall(size_t index, const Node& call) {
   Function& function = functions_[index];
   RETURN_IF_ERROR(Decode(&function));
   const FunctionProto& proto = *function.proto;
@@ -270,6 +270,13 @@ absl::StatusOr<FunctionBody> LocalFunctions::BodyFor(size_t index, const Node& c
   if (call.subgraph_count > 0) {
     return absl::InvalidArgumentError(fmt::format("the call '{}' gives a graph to the function", Label(call)));
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<FunctionBody> LocalFunctions::BodyFor(size_t index, const Node& call) {
+  RETURN_IF_ERROR(CheckCall(index, call));
+  Function& function = functions_[index];
+  const FunctionProto& proto = *function.proto;
   Attributes attributes;
   for (const AttributeProto& attribute : proto.attribute_proto()) attributes[attribute.name()] = attribute;
   NodeProto given;

@@ -313,6 +313,10 @@ bool Inliner::Inline(const Node& call, const std::vector<const Value*>& inputs, 
     nodes_ += total.nodes;
     bytes_ += total.bytes;
   }
+  if (const absl::Status fits = functions_->CheckCall(function, call); !fits.ok()) {
+    Leave(function, std::string(fits.message()));
+    return false;
+  }
   const Body& found = BodyFor(function, call);
   if (found.body == nullptr) {
     Leave(function, found.because);

@@ -230,6 +230,11 @@ TEST_F(InlineTest, CallsThatAreNotValidStay) {
   EXPECT_NE(WhyLeft("local.h").find("its body is not a valid graph for the call"), std::string::npos) << WhyLeft("local.h");
   EXPECT_EQ(inliner_->inlined(), 0);
   EXPECT_TRUE(MustSave(*model_) == bytes_);
+  // One that fits is inlined before, and its body is kept for the next call. Found by optimize_fuzz.
+  Run("g (float[n] x) => (y, z) { y = local.f (x)\n z, more, than = local.f (x, \"\") }\n" +
+      Function("f (x) => (y) ", "y = Neg (x)"));
+  EXPECT_EQ(WhyLeft("local.f"), "the call 'z' has 2 inputs and 3 outputs, the function 1 and 1");
+  EXPECT_EQ(inliner_->inlined(), 1);
 }
 
 TEST_F(InlineTest, GrowthIsBounded) {
