@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/types/span.h"
 #include "fmt/format.h"
 #include "ir/model.h"
 #include "ir/schema.h"
@@ -21,13 +22,17 @@ std::string Subject(const Node& node) {
   return fmt::format("{}: node '{}' ({}){}", path.empty() ? "the model in memory" : path, NodeName(node), OpType(node), computes);
 }
 
-// Operators whose first output may be absent: of those with any number of outputs, and of recurrent ones, which have three.
-constexpr std::string_view kWithoutFirstOutput[] = {"EPContext", "GRU",  "If",          "LSTM", "Loop",
-                                                    "RNN",       "Scan", "SequenceMap", "Snpe", "Split"};
+// Operators with any number of outputs, of which only those that are read have a name.
+constexpr std::string_view kAnyNumber[] = {"EPContext", "If", "Loop", "Scan", "SequenceMap", "Snpe", "Split"};
+// Recurrent operators, all of whose outputs may be absent.
+constexpr std::string_view kNoneNeeded[] = {"GRU", "LSTM", "RNN"};
 
-bool NeedsFirstOutput(const Schema& schema) {
-  return !schema.outputs.empty() && std::find(std::begin(kWithoutFirstOutput), std::end(kWithoutFirstOutput), schema.op_type) ==
-                                        std::end(kWithoutFirstOutput);
+bool LacksOutput(const Node& node, const Schema& schema) {
+  const auto is_of = [&](absl::Span<const std::string_view> operators) {
+    return std::find(operators.begin(), operators.end(), schema.op_type) != operators.end();
+  };
+  if (node.output() != nullptr || schema.outputs.empty() || is_of(kNoneNeeded)) return false;
+  return node.output_count == 0 || !is_of(kAnyNumber);
 }
 
 // The operator, in its first version if the one that the model imports does not have it yet: rules look for it all the same.
@@ -46,7 +51,7 @@ absl::Status CheckNode(const Node& node, const Schema* schema) {
         fmt::format("{} has no input {}, which {} needs: no runtime takes that. Export the model again", Subject(node),
                     input.name, schema->op_type));
   }
-  if (node.output() == nullptr && NeedsFirstOutput(*schema)) {
+  if (LacksOutput(node, *schema)) {
     return absl::InvalidArgumentError(
         fmt::format("{} has no output {}, which {} gives: no runtime takes that. Export the model again", Subject(node),
                     schema->outputs[0], schema->op_type));

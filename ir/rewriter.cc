@@ -291,7 +291,13 @@ const Node* Rewriter::ReplaceNode(const Node& old, const NewNode& spec) {
   for (size_t i = 0; i < old.output_count; ++i) {
     if (old.output(i) != nullptr && old.output(i)->producer == &old) taken.push_back({i, old.output(i)});
   }
-  return Replace(taken, old.output_count, spec);
+  if (!taken.empty()) return Replace(taken, old.output_count, spec);
+  // A Split of which nobody asks for a part has no output with a name.
+  const Node* node = Create(spec, old.graph, old.output_count, old.order);
+  if (undo_.size() <= node->id) undo_.resize(node->id + 1);
+  for (size_t i = 0; i < old.output_count; ++i) GraphBuilder(model_).SetOutput(node, i, CreateValue(old.graph, spec.op_type));
+  KillIfUnused(&old);
+  return node;
 }
 
 const Node* Rewriter::Replace(absl::Span<const TakenOutput> taken, size_t output_count, const NewNode& spec) {

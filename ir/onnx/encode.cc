@@ -17,6 +17,14 @@ namespace {
 using onnx::AttributeProto;
 using onnx::TensorProto;
 
+template <typename Integer>
+Integer Saturated(double value) {
+  using Limits = std::numeric_limits<Integer>;
+  if (std::isnan(value)) return 0;
+  if (value <= static_cast<double>(Limits::min())) return Limits::min();
+  return value >= static_cast<double>(Limits::max()) ? Limits::max() : static_cast<Integer>(value);
+}
+
 void AppendFloat(std::string* out, float value) {
   char bytes[sizeof(value)];
   std::memcpy(bytes, &value, sizeof(value));
@@ -185,9 +193,9 @@ std::string EncodeNumber(DataType type, double value) {
     case DataType::kBool:
       return bytes(static_cast<uint8_t>(value != 0));
     case DataType::kInt32:
-      return bytes(static_cast<int32_t>(value));
+      return bytes(Saturated<int32_t>(value));
     case DataType::kInt64:
-      return bytes(static_cast<int64_t>(value));
+      return bytes(Saturated<int64_t>(value));
     default:
       return {};
   }

@@ -363,7 +363,7 @@ const Node* Write(const NodeConversion& conversion, const Node& node, Rewriter* 
   plan.name = std::string(NodeName(node));
   plan.keep_name = !plan.name.empty();
   plan.attributes = conversion.attributes;
-  const std::string base(plan.name.empty() ? ValueName(*node.output(0)) : NodeName(node));
+  const std::string base(Label(node));
   for (const NodeConversion::Input& input : conversion.inputs) {
     plan.inputs.push_back(input.type == DataType::kUndefined
                               ? input.value

@@ -146,8 +146,11 @@ absl::StatusOr<const Value*> IntegerProduct(CodeWriter& writer, const Node& node
   const Fact of_a = writer.Of(a);
   if (!of_a.has_rank || of_a.rank() < 1 || !of_a.shape.back().is_number())
     return NotWritten("how many products it adds is not known");
-  constexpr int64_t kAtOnce = 256;  // 255 * 255 * 256 < 2^24
+  constexpr int64_t kAtOnce = 256;             // 255 * 255 * 256 < 2^24
+  constexpr int64_t kMost = int64_t{1} << 17;  // twice the widest layer that there is
   const int64_t length = of_a.shape.back().number();
+  if (length < 1 || length > kMost)
+    return NotWritten(fmt::format("it adds {} products, which is not between 1 and {}", length, kMost));
   NodeInserter inserter(writer.workspace(), node);
   const Value* sum = nullptr;
   for (int64_t begin = 0; begin < length; begin += kAtOnce) {

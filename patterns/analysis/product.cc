@@ -70,7 +70,7 @@ bool ReadEinsum(std::string_view equation, std::array<int, 2> ranks, int result_
 }  // namespace
 
 std::optional<Product> FindProduct(const FunctionContext& context, const Value* value) {
-  const Node* node = value->producer;
+  const Node* node = value != nullptr ? value->producer : nullptr;
   if (node == nullptr || node->domain != NameId::kEmpty || node->input_count != 2) return std::nullopt;
   Product product;
   product.node = node;

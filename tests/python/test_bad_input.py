@@ -218,9 +218,25 @@ def test_node_without_the_output_that_it_gives(tmp_path: Path) -> None:
         nodes = [node("Neg", ["x"], ["y"]), helper.make_node("MatMul", ["x", "y"], outputs, name="nothing")]
         says = "'nothing' (MatMul) has no output Y, which MatMul gives"
         refuse(write(tmp_path / "m.onnx", model_of(nodes)), says, commands=("optimize", "list", "expand", "check"))
-    nodes = [node("Neg", ["x"], ["y"]), helper.make_node("Split", ["y"], [""], axis=0)]  # of which there are as many as somebody reads
-    write(tmp_path / "m.onnx", model_of(nodes))
-    run_ok("optimize", "m.onnx", "-o", "n.onnx", cwd=tmp_path)
+    nodes = [node("Neg", ["x"], ["y"]), helper.make_node("Split", ["y"], [], axis=0)]
+    refuse(write(tmp_path / "m.onnx", model_of(nodes)), "has no output outputs, which Split gives", commands=("optimize",))
+    for outputs in ([""], ["", "z"]):  # nobody asks for the part, which ONNX Runtime takes; written for another opset it has no name
+        nodes = [helper.make_node("Split", ["x"], outputs, axis=0, num_outputs=len(outputs)), node("Gelu", ["x"], ["y"])]
+        model = model_of(nodes)
+        model.opset_import[0].version = 20
+        write(tmp_path / "m.onnx", model)
+        run_ok("optimize", "m.onnx", "-o", "n.onnx", cwd=tmp_path)
+        assert onnx.load(tmp_path / "n.onnx").opset_import[0].version < 20
+
+
+def test_reader_that_gives_nothing(tmp_path: Path) -> None:
+    """Found by optimize_fuzz: what reads the probabilities of an attention was asked for its output."""
+    nodes = [node("Transpose", ["x"], ["t"]), node("MatMul", ["x", "t"], ["s"]), node("Softmax", ["s"], ["p"]),
+             helper.make_node("Print", ["p"], [], domain="of.somebody"), node("MatMul", ["p", "x"], ["y"])]
+    model = model_of(nodes)
+    model.opset_import.append(helper.make_opsetid("of.somebody", 1))
+    write(tmp_path / "m.onnx", model)
+    run_ok("optimize", "m.onnx", "-o", "n.onnx", "--force", cwd=tmp_path)
 
 
 @pytest.mark.parametrize("imports", [{}, {"low": 17}, {"": 0}, {"": -3}])

@@ -69,6 +69,15 @@ def split_of_heads_larger_than_its_input() -> onnx.ModelProto:
 
 
 @hostile
+def sum_of_two_billion_integers() -> onnx.ModelProto:
+    """A MatMulInteger that would be written by 256 products at once, eight million times. Found by optimize_fuzz."""
+    graph = helper.make_graph([helper.make_node("MatMulInteger", ["x", "w"], ["y"])], "g",
+                              [helper.make_tensor_value_info(name, TensorProto.INT8, dims) for name, dims in
+                               (("x", [2, 2**31 - 1]), ("w", [2**31 - 1, 2]))], [helper.make_tensor_value_info("y", TensorProto.INT32, None)])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@hostile
 def concat_doubles() -> onnx.ModelProto:
     """A dim of 2^62 times a symbol."""
     return model(chain(62, lambda a, b, _: helper.make_node("Concat", [a, a], [b], axis=0)))

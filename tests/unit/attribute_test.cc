@@ -241,6 +241,12 @@ TEST(Encode, RoundsToNearestEven) {
   EXPECT_EQ(bits(DataType::kBfloat16, -std::numeric_limits<double>::infinity()), 0xff80);
   EXPECT_EQ(bits(DataType::kFloat16, std::nan("")) & 0x7e00, 0x7e00);
   EXPECT_EQ(EncodeNumber(DataType::kInt8, 1), "");
+  // What no integer is becomes the nearest one that there is. Found by optimize_fuzz in a mask of an attention of integers.
+  const double infinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(EncodeNumber(DataType::kInt32, -infinity), std::string("\0\0\0\x80", 4));
+  EXPECT_EQ(EncodeNumber(DataType::kInt32, 1e300), "\xff\xff\xff\x7f");
+  EXPECT_EQ(EncodeNumber(DataType::kInt64, infinity), "\xff\xff\xff\xff\xff\xff\xff\x7f");
+  EXPECT_EQ(EncodeNumber(DataType::kInt64, std::nan("")), std::string(8, '\0'));
   EXPECT_EQ(EncodeNumber(DataType::kBool, 1), std::string(1, '\1'));
   // Back and forth over every float16.
   Model model;

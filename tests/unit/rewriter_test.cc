@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "ir/text/parser.h"
 #include "tests/unit/models.h"
 #include "tests/unit/named_value.h"
 #include "tests/unit/random_rewrites.h"
@@ -54,6 +55,27 @@ TEST(Rewriter, ReplaceKeepsNamesAndUsers) {
   EXPECT_EQ(Count(model->graph(), "b"), 0u);
   EXPECT_EQ(Count(model->graph(), "scale"), 1u);
   MustLoad(MustSave(*model));
+}
+
+// A Split of which nobody asks for a part. Found by optimize_fuzz.
+TEST(Rewriter, ANodeThatComputesNothingIsReplaced) {
+  const auto bytes = EncodeModelText(
+      "<ir_version: 8, opset_import: [\"\" : 17]>\ng (float[4] x) => (float[4] y) {\n \"\" = Split (x)\n y = Neg (x)\n}\n");
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  const auto model = MustLoad(*bytes);
+  const std::string before = MustSave(*model);
+  Rewriter rewriter(model.get());
+  const Rewriter::Mark mark = rewriter.Now();
+  const Node* const split = model->graph().nodes().front();
+  const Node* const written = rewriter.ReplaceNode(*split, Spec("Split", {split->input(0)}));
+  EXPECT_TRUE(split->dead && !written->dead);
+  EXPECT_EQ(written->output_count, 1u);
+  rewriter.RollBack(mark);
+  EXPECT_TRUE(!split->dead && written->dead);
+  EXPECT_EQ(MustSave(*model), before);
+  rewriter.ReplaceNode(*split, Spec("Split", {split->input(0)}));
+  rewriter.Sweep(0);
+  EXPECT_EQ(model->graph().nodes().size(), 1u) << "nobody reads it";
 }
 
 TEST(Rewriter, WhatWaitsComesBackAsItWasWrittenAnew) {
