@@ -27,11 +27,14 @@ constexpr std::string_view kAnyNumber[] = {"EPContext", "If", "Loop", "Scan", "S
 // Recurrent operators, all of whose outputs may be absent.
 constexpr std::string_view kNoneNeeded[] = {"GRU", "LSTM", "RNN"};
 
+// Whether none of its outputs has a name. Where a later one has, the first is given one (TopK of which the places are read).
 bool LacksOutput(const Node& node, const Schema& schema) {
   const auto is_of = [&](absl::Span<const std::string_view> operators) {
     return std::find(operators.begin(), operators.end(), schema.op_type) != operators.end();
   };
-  if (node.output() != nullptr || schema.outputs.empty() || is_of(kNoneNeeded)) return false;
+  const bool gives =
+      std::any_of(node.outputs().begin(), node.outputs().end(), [](const Value* value) { return value != nullptr; });
+  if (gives || schema.outputs.empty() || is_of(kNoneNeeded)) return false;
   return node.output_count == 0 || !is_of(kAnyNumber);
 }
 

@@ -11,8 +11,8 @@ namespace ascend_fuse {
 // runtime: ONNX Runtime refuses some of these models, and takes its newest version for others.
 absl::Status CheckImports(const Model& model);
 
-// INVALID_ARGUMENT with a sentence about the first node of a known operator that lacks an input which is not optional, or the
-// first output. No runtime takes such a model, and what looks at nodes of a known operator may rely on them.
+// INVALID_ARGUMENT with a sentence about the first node of a known operator that lacks an input which is not optional, or
+// every output. No runtime takes such a model, and what looks at nodes of a known operator may rely on that.
 absl::Status CheckOperands(const Model& model);
 
 }  // namespace ascend_fuse

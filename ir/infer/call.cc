@@ -18,11 +18,13 @@ const FunctionBody* Calls::BodyFor(size_t function, const Node& call) {
 
 void Calls::Infer(NodeContext& c) {
   const int64_t function = functions_.Find(c.node());
-  if (function < 0 || depth_ >= kMaxDepth || exhausted()) return;
+  if (function < 0 || inferred_.size() >= kMaxDepth || exhausted()) return;
+  // No runtime takes a function that calls itself, and two such calls in it would be looked at until there are too many nodes.
+  if (std::find(inferred_.begin(), inferred_.end(), static_cast<size_t>(function)) != inferred_.end()) return;
   const FunctionBody* body = BodyFor(static_cast<size_t>(function), c.node());
   if (body == nullptr) return;
   const Graph& graph = body->model->graph();
-  ++depth_;
+  inferred_.push_back(static_cast<size_t>(function));
   nodes_ += static_cast<int64_t>(graph.initializers().size()) + 1;
   Facts& facts = c.facts();
   std::vector<Fact> inputs;
@@ -39,7 +41,7 @@ void Calls::Infer(NodeContext& c) {
   facts.SwapValues(std::move(outer));
   frame_ = frame;
   scope_ = scope;
-  --depth_;
+  inferred_.pop_back();
   for (size_t i = 0; i < std::min(results.size(), c.output_count()); ++i) c.out(i) = results[i];
 }
 

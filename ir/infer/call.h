@@ -30,7 +30,7 @@ class Calls {
   void Infer(NodeContext& c);
 
   // Counts a node of a body; false when there were too many.
-  bool CountNode() { return depth_ == 0 || ++nodes_ <= kMaxNodes; }
+  bool CountNode() { return inferred_.empty() || ++nodes_ <= kMaxNodes; }
   void StartPass() { nodes_ = 0; }
   bool exhausted() const { return nodes_ > kMaxNodes; }
   // The scope that a graph without an owner is in, and what tells bodies of different calls apart.
@@ -44,7 +44,7 @@ class Calls {
   LocalFunctions functions_;
   absl::flat_hash_map<std::string, std::unique_ptr<FunctionBody>> bodies_;  // by LocalFunctions::KeyOf
   int64_t nodes_ = 0;
-  int depth_ = 0;
+  std::vector<size_t> inferred_;  // the functions of the calls that are being inferred, one inside the other
   uint64_t scope_ = 0;
   uint64_t frame_ = 0;
   uint64_t frames_ = 0;

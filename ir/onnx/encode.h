@@ -20,7 +20,7 @@ std::string EncodeTensor(const Model& model, const Tensor& tensor);
 std::string EncodedNotes(const Node& node);
 
 // One little-endian element: of a floating-point type rounded to nearest even, of int32 and int64 toward zero and
-// to the nearest that there is (0 for what is no number). Empty for other types.
+// to the nearest that there is (0 for NaN). Empty for other types.
 std::string EncodeNumber(DataType type, double value);
 // The number that these bytes are, of float16, bfloat16, float or double; false for other types.
 bool DecodeFloat(DataType type, const char* bytes, double* value);

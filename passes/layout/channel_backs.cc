@@ -25,7 +25,7 @@ std::string ChannelBacks::Find(ChannelBack* back) const {
   while (path.size() <= kMaximumChannelSteps) {
     const Use* use = OnlyUse(*path.back());
     if (use == nullptr || !OnlyMoves(*context_.facts, *use->user) || use->user->output_count != 1 ||
-        use->user->input(0) != path.back() || use->user->graph != back->kernel->graph) {
+        use->user->output() == nullptr || use->user->input(0) != path.back() || use->user->graph != back->kernel->graph) {
       break;
     }
     path.push_back(use->user->output());

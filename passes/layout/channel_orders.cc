@@ -106,7 +106,7 @@ void ChannelOrders::Say(const Node* kernel, std::string why) {
       return;
     }
     const Use* use = OnlyUse(*value);
-    if (use == nullptr || use->user->output_count != 1) return;
+    if (use == nullptr || use->user->output_count != 1 || use->user->output() == nullptr) return;
     value = use->user->output();
   }
 }

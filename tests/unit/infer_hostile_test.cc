@@ -99,6 +99,11 @@ TEST_F(HostileTest, FunctionsThatCallThemselves) {
       Functions(1, [](int) { return std::string("a = local.f0 (x)\n y = Add (a, x)\n"); }));
   Run("g (float[n] x) => (y) { y = local.f0 (x) }\n" +
       Functions(2, [](int i) { return fmt::format("a = local.f{0} (x)\n b = local.f{0} (a)\n y = Add (a, b)\n", 1 - i); }));
+  // They do not use up the nodes that are looked at.
+  Run("g (float[n] x) => (y, z) { y = local.f0 (x)\n z = local.f1 (x) }\n" + Functions(2, [](int i) {
+        return i == 1 ? std::string("y = Relu (x)\n") : std::string("a = local.f0 (x)\n b = local.f0 (x)\n y = Add (a, b)\n");
+      }));
+  EXPECT_EQ(Of("z"), "float[n]");
 }
 
 TEST_F(HostileTest, CallsThatMultiply) {
