@@ -76,7 +76,7 @@ absl::Status CheckImports(const Model& model) {
       if (node->dead || node->domain != NameId::kEmpty || is_call(*node)) continue;
       return absl::InvalidArgumentError(fmt::format(
           "{} is an operator of ONNX, and the model says no version of those in opset_import: what it computes depends on "
-          "the version. Export the model again",
+          "the version. Export the model again, or add the version that it was exported with",
           Subject(*node)));
     }
   }

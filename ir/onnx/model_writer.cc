@@ -512,15 +512,17 @@ class ModelWriter::Layout {
       wire::Cursor cursor(attribute);
       wire::Field field;
       int64_t type = AttributeProto::UNDEFINED;
-      size_t graphs = 0;
+      std::vector<int> fields;  // of its graphs, in order: one of another type may have any number in `graphs`
       while (cursor.Next(&field)) {
         if (field.number == AttributeProto::kTypeFieldNumber) type = static_cast<int64_t>(field.value);
         if (field.number == AttributeProto::kGFieldNumber || field.number == AttributeProto::kGraphsFieldNumber) {
-          ++graphs;
+          fields.push_back(static_cast<int>(field.number));
         }
       }
-      if (graphs == 0 && type == AttributeProto::GRAPH) graphs = 1;
-      if (graphs == 0 && type == AttributeProto::GRAPHS) graphs = node.subgraph_count - next_body;
+      if (fields.empty() && type == AttributeProto::GRAPH) fields = {AttributeProto::kGFieldNumber};
+      if (fields.empty() && type == AttributeProto::GRAPHS) {
+        fields.assign(node.subgraph_count - next_body, AttributeProto::kGraphsFieldNumber);
+      }
       const Pieces::Mark mark = out_.Begin(NodeProto::kAttributeFieldNumber);
       cursor = wire::Cursor(attribute);
       while (cursor.Next(&field)) {
@@ -528,11 +530,12 @@ class ModelWriter::Layout {
           Keep(node.encoded, field, cursor);
         }
       }
-      const int number = type == AttributeProto::GRAPHS ? AttributeProto::kGraphsFieldNumber : AttributeProto::kGFieldNumber;
-      for (; graphs > 0 && next_body < node.subgraph_count; --graphs, ++next_body) {
-        if (node.subgraphs_begin[next_body] == nullptr) continue;
+      for (const int number : fields) {
+        if (next_body == node.subgraph_count) break;
+        const Graph* const body = node.subgraphs_begin[next_body++];
+        if (body == nullptr) continue;
         const Pieces::Mark inner = out_.Begin(number);
-        WriteGraph(*node.subgraphs_begin[next_body]);
+        WriteGraph(*body);
         out_.End(inner);
       }
       out_.End(mark);

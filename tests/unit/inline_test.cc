@@ -195,6 +195,26 @@ TEST_F(InlineTest, ImportOfVersionZeroIsNone) {
   EXPECT_TRUE(again.ok()) << again.status();
 }
 
+// An attribute may have graphs whatever type it says. Found by optimize_fuzz: they were written as several of a field that has
+// one.
+TEST_F(InlineTest, GraphsStayInTheFieldThatTheyWereIn) {
+  const auto bytes = EncodeModelText(kHeader + std::string("g (float[2] x) => (float[2] y) { y = local.F (x) }\n") +
+                                     Function("F (a) => (b)", "b = Relu (a)"));
+  ASSERT_TRUE(bytes.ok()) << bytes.status().message();
+  onnx::ModelProto model;
+  ASSERT_TRUE(model.ParseFromString(*bytes));
+  onnx::AttributeProto* attribute = model.mutable_functions(0)->mutable_node(0)->add_attribute();
+  attribute->set_name("axes");
+  attribute->set_type(onnx::AttributeProto::INTS);
+  for (const char* name : {"first", "second"}) attribute->add_graphs()->set_name(name);
+  Load(model.SerializeAsString());
+  EXPECT_EQ(inliner_->inlined(), 1);
+  onnx::ModelProto written;
+  ASSERT_TRUE(written.ParseFromString(MustSave(*model_)));
+  EXPECT_EQ(written.graph().node(0).attribute(0).graphs_size(), 2);
+  MustLoad(MustSave(*model_));
+}
+
 TEST_F(InlineTest, OtherOperatorsStayCalls) {
   const auto run = [&](const std::string& imports, const std::string& nodes) {
     Run("g (float[n] x) => (y) { h = local.outer (x)\n y = Relu (h) }\n" +
