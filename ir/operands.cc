@@ -64,16 +64,18 @@ absl::Status CheckNode(const Node& node, const Schema* schema) {
 
 }  // namespace
 
+bool IsCall(const Node& node) {
+  const auto& functions = node.graph->model().functions();
+  return std::any_of(functions.begin(), functions.end(), [&](const LocalFunction& function) {
+    return function.domain == node.domain && function.name == node.op_type;
+  });
+}
+
 absl::Status CheckImports(const Model& model) {
   if (model.OpsetVersion() >= 1) return absl::OkStatus();
-  const auto is_call = [&](const Node& node) {
-    return std::any_of(model.functions().begin(), model.functions().end(), [&](const LocalFunction& function) {
-      return function.domain == node.domain && function.name == node.op_type;
-    });
-  };
   for (const auto& graph : model.graphs()) {
     for (const Node* node : graph->nodes()) {
-      if (node->dead || node->domain != NameId::kEmpty || is_call(*node)) continue;
+      if (node->dead || node->domain != NameId::kEmpty || IsCall(*node)) continue;
       return absl::InvalidArgumentError(fmt::format(
           "{} is an operator of ONNX, and the model says no version of those in opset_import: what it computes depends on "
           "the version. Export the model again, or add the version that it was exported with",

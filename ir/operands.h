@@ -6,6 +6,9 @@
 
 namespace ascend_fuse {
 
+// Whether the model has a function of the node's domain and operator.
+bool IsCall(const Node& node);
+
 // INVALID_ARGUMENT with a sentence about the first node of an operator of ONNX if the model imports no version of those (or 0 or
 // less, which there is not). Operators of different versions compute different things, and what is imported else is up to the
 // runtime: ONNX Runtime refuses some of these models, and takes its newest version for others.

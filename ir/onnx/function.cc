@@ -250,14 +250,14 @@ absl::StatusOr<LocalFunctions::Size> LocalFunctions::SizeOf(size_t index) {
 }
 
 std::string LocalFunctions::KeyOf(size_t index, const Node& call) const {
-  std::string key = fmt::format("{}:", index);
+  // What BodyFor compares with the function is part of it: of two calls that differ in it, one may not fit.
+  std::string key = fmt::format("{}:{}:{}:", index, call.output_count, call.subgraph_count);
   for (const Use& use : call.inputs()) key.push_back(use.value != nullptr ? '1' : '0');
-  while (key.back() == '0') key.pop_back();  // absent, whether written or not
   key += ":" + EncodeAttributes(call.graph->model(), ReadAttributes(call));
   return key;
 }
 
-absl::Status LocalFunctions::CheckCall(size_t index, const Node& call) {
+absl::StatusOr<FunctionBody> LocalFunctions::BodyFor(size_t index, const Node& call) {
   Function& function = functions_[index];
   RETURN_IF_ERROR(Decode(&function));
   const FunctionProto& proto = *function.proto;
@@ -270,13 +270,6 @@ absl::Status LocalFunctions::CheckCall(size_t index, const Node& call) {
   if (call.subgraph_count > 0) {
     return absl::InvalidArgumentError(fmt::format("the call '{}' gives a graph to the function", Label(call)));
   }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<FunctionBody> LocalFunctions::BodyFor(size_t index, const Node& call) {
-  RETURN_IF_ERROR(CheckCall(index, call));
-  Function& function = functions_[index];
-  const FunctionProto& proto = *function.proto;
   Attributes attributes;
   for (const AttributeProto& attribute : proto.attribute_proto()) attributes[attribute.name()] = attribute;
   NodeProto given;

@@ -61,10 +61,7 @@ class LocalFunctions {
   // INVALID_ARGUMENT or RESOURCE_EXHAUSTED with a sentence when the function cannot be read.
   absl::StatusOr<Size> SizeOf(size_t index);
 
-  // INVALID_ARGUMENT if the call does not fit the function, which may hold for one of two calls with the same key.
-  absl::Status CheckCall(size_t index, const Node& call);
-
-  // Equal for calls that run the same body, if they fit the function.
+  // Equal for calls that run the same body, or that BodyFor refuses alike.
   std::string KeyOf(size_t index, const Node& call) const;
 
   // INVALID_ARGUMENT with what is wrong with the function or the call: "the call gives 3 inputs ...".

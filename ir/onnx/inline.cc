@@ -277,13 +277,7 @@ void Inliner::AddImports(const Model& body, bool calls) {
       if ((functions_->Find(*node) >= 0) != calls) continue;
       const NameId domain = model_->names().InternCopy(Domain(*node));
       const int64_t version = body.OpsetVersion(node->domain);
-      if (model_->OpsetVersion(domain) != 0 || version == 0) continue;
-      // An import of version 0, which no domain has, is as none.
-      auto& imports = model_->opset_imports_;
-      const auto same = [&](const OpsetImport& import) { return import.domain == domain; };
-      imports.erase(std::remove_if(imports.begin(), imports.end(), same), imports.end());
-      imports.push_back({domain, version});
-      model_->opset_imports_changed_ = true;
+      if (model_->OpsetVersion(domain) == 0 && version != 0) rewriter_->SetOpsetImport(Domain(*node), version);
     }
   }
 }
@@ -312,10 +306,6 @@ bool Inliner::Inline(const Node& call, const std::vector<const Value*>& inputs, 
   if (outermost) {  // whether it works out or not: looking takes as long
     nodes_ += total.nodes;
     bytes_ += total.bytes;
-  }
-  if (const absl::Status fits = functions_->CheckCall(function, call); !fits.ok()) {
-    Leave(function, std::string(fits.message()));
-    return false;
   }
   const Body& found = BodyFor(function, call);
   if (found.body == nullptr) {

@@ -26,33 +26,32 @@ absl::Status No(std::string_view clause) { return absl::FailedPreconditionError(
 absl::StatusOr<Places> Together(const Value& value, std::vector<PaddedPart> parts, const Dim size) {
   if (std::all_of(parts.begin(), parts.end(), [](const PaddedPart& part) { return part.places.empty(); })) return Places();
   if (!size.is_number()) return No(fmt::format("the shape of {} is not known", ValueName(value)));
-  const absl::Status too_wide = No(fmt::format("{} is too wide", ValueName(value)));
-  if (size.number() > kMostPlaces) return too_wide;
-  const absl::Status outside = No(fmt::format("{} is read outside of its {} elements", ValueName(value), size.number()));
+  const auto no = [&value](std::string_view what) { return No(fmt::format("{} {}", ValueName(value), what)); };
+  if (size.number() > kMostPlaces) return no("is too wide");
   for (PaddedPart& part : parts) {
     if (part.length < 0) part.length = size.number();
     // A Split whose sizes are not those of its input.
-    if (part.start < 0 || part.length > size.number() || part.start > size.number() - part.length) return outside;
+    if (part.start < 0 || part.length > size.number() || part.start > size.number() - part.length)
+      return no(fmt::format("is read outside of its {} elements", size.number()));
     if (part.places.empty()) part.places = AllPlaces(part.length);
   }
   std::sort(parts.begin(), parts.end(),
             [](const PaddedPart& a, const PaddedPart& b) { return std::pair(a.start, a.length) < std::pair(b.start, b.length); });
-  const absl::Status in_two_ways = No(fmt::format("{} is read in two ways", ValueName(value)));
   Places places;
   int64_t end = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
     const PaddedPart& part = parts[i];
     if (i > 0 && part.start == parts[i - 1].start && part.length == parts[i - 1].length) {
-      if (part.places != parts[i - 1].places) return in_two_ways;
+      if (part.places != parts[i - 1].places) return no("is read in two ways");
       continue;
     }
-    if (part.start < end) return in_two_ways;
+    if (part.start < end) return no("is read in two ways");
     for (; end < part.start; ++end) places.push_back(end);
     for (const int64_t from : part.places) places.push_back(from < 0 ? -1 : part.start + from);
     end = part.start + part.length;
   }
   for (; end < size.number(); ++end) places.push_back(end);
-  if (static_cast<int64_t>(places.size()) > kMostPlaces) return too_wide;
+  if (static_cast<int64_t>(places.size()) > kMostPlaces) return no("is too wide");
   const bool as_it_is = static_cast<int64_t>(places.size()) == size.number();
   return as_it_is ? Places() : places;
 }

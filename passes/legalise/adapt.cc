@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
+#include "ir/operands.h"
 #include "ir/schema.h"
 #include "ir/status_macros.h"
 #include "passes/core/apply_rules.h"
@@ -18,12 +19,6 @@
 
 namespace ascend_fuse {
 namespace {
-
-bool IsCall(const Model& model, const Node& node) {
-  return std::any_of(model.functions().begin(), model.functions().end(), [&](const LocalFunction& function) {
-    return function.domain == node.domain && function.name == node.op_type;
-  });
-}
 
 void Note(Workspace& workspace, const Node& node, std::string_view code) {
   workspace.result.adapted[{std::string(code), std::string(OpType(node))}].emplace_back(Label(node));
@@ -80,7 +75,7 @@ std::vector<const UnsupportedForm*> FormsOf(const Workspace& workspace, const No
 }
 
 std::vector<const UnsupportedForm*> FormsAt(const Workspace& workspace, const Node& node, int64_t opset) {
-  if (node.domain != NameId::kEmpty || IsCall(workspace.model(), node)) return {};
+  if (node.domain != NameId::kEmpty || IsCall(node)) return {};
   auto forms = workspace.target()->UnsupportedForms(node, opset, &workspace.facts());
   forms.erase(std::remove_if(forms.begin(), forms.end(), [](const UnsupportedForm* form) { return form->IsRight(); }),
               forms.end());

@@ -6,8 +6,6 @@
 #include <set>
 
 #include "fmt/ranges.h"
-#include "ir/onnx/load.h"
-#include "ir/onnx/save.h"
 #include "ir/text/parser.h"
 #include "ir/text/printer.h"
 #include "ir/verify.h"
@@ -189,10 +187,7 @@ TEST_F(InlineTest, ImportOfVersionZeroIsNone) {
   ASSERT_TRUE(bytes.ok()) << bytes.status().message();
   Load(*bytes);
   EXPECT_EQ(model_->OpsetVersion(NameId::kEmpty), 18);
-  const auto saved = SaveModelToBytes(*model_);
-  ASSERT_TRUE(saved.ok()) << saved.status();
-  const auto again = LoadModelFromBytes(*saved);
-  EXPECT_TRUE(again.ok()) << again.status();
+  EXPECT_NE(MustLoad(MustSave(*model_)), nullptr);
 }
 
 // An attribute may have graphs whatever type it says. Found by optimize_fuzz: they were written as several of a field that has
