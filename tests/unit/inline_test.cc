@@ -250,6 +250,9 @@ TEST_F(InlineTest, CallsThatAreNotValidStay) {
       Function("f (x) => (y) ", "y = Neg (x)"));
   EXPECT_EQ(WhyLeft("local.f"), "the call 'z' has 2 inputs and 3 outputs, the function 1 and 1");
   EXPECT_EQ(inliner_->inlined(), 1);
+  Run("g (float[n] x) => (y, z) { y = local.f (x)\n z, more, than = local.f (x) }\n" + Function("f (x) => (y) ", "y = Neg (x)"));
+  EXPECT_EQ(WhyLeft("local.f"), "the call 'z' has 1 inputs and 3 outputs, the function 1 and 1");
+  EXPECT_EQ(inliner_->inlined(), 1);
 }
 
 TEST_F(InlineTest, GrowthIsBounded) {
