@@ -8,6 +8,7 @@
 #include "ir/onnx/encode.h"
 #include "ir/schema.h"
 #include "ir/status_macros.h"
+#include "passes/core/workspace.h"
 
 namespace ascend_fuse {
 namespace {
