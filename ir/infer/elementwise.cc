@@ -52,7 +52,7 @@ bool BroadcastIntegers(NodeContext& c, size_t i, int64_t count, Dims* result) {
   const Fact& fact = c.in(i);
   if (IsFloat(fact.type)) return false;
   if (fact.elements == nullptr) {
-    if (!fact.is_splat || std::abs(fact.splat) > 9e15) return false;
+    if (!fact.is_splat || !(std::abs(fact.splat) <= 9e15)) return false;
     result->assign(static_cast<size_t>(count), Dim::Of(static_cast<int64_t>(fact.splat)));
     return true;
   }

@@ -9,6 +9,7 @@
 #include "ir/attribute.h"
 #include "ir/movement/axis.h"
 #include "ir/movement/movement.h"
+#include "ir/whole_number.h"
 
 namespace ascend_fuse {
 namespace {
@@ -108,7 +109,7 @@ class Bounds {
     IntegerBounds bounds = Of(movement.node->input(movement.parts[0].operand), depth);
     for (const MovedPart& part : movement.parts.subspan(1)) bounds = Union(bounds, Of(movement.node->input(part.operand), depth));
     if (movement.kind != MovementKind::kPads) return bounds;
-    const auto fill = static_cast<int64_t>(movement.fill);
+    const auto fill = WholeNumber(movement.fill);
     return Union(bounds,
                  movement.fill_operand == 0 ? IntegerBounds{fill, fill} : Of(movement.node->input(movement.fill_operand), depth));
   }

@@ -8,6 +8,7 @@
 
 #include "ir/onnx/model_file.h"
 #include "ir/rounding.h"
+#include "ir/whole_number.h"
 #include "ir/wire.h"
 #include "proto/onnx.pb.h"
 
@@ -16,14 +17,6 @@ namespace {
 
 using onnx::AttributeProto;
 using onnx::TensorProto;
-
-template <typename Integer>
-Integer Saturated(double value) {
-  using Limits = std::numeric_limits<Integer>;
-  if (std::isnan(value)) return 0;
-  if (value <= static_cast<double>(Limits::min())) return Limits::min();
-  return value >= static_cast<double>(Limits::max()) ? Limits::max() : static_cast<Integer>(value);
-}
 
 void AppendFloat(std::string* out, float value) {
   char bytes[sizeof(value)];
@@ -193,9 +186,9 @@ std::string EncodeNumber(DataType type, double value) {
     case DataType::kBool:
       return bytes(static_cast<uint8_t>(value != 0));
     case DataType::kInt32:
-      return bytes(Saturated<int32_t>(value));
+      return bytes(WholeNumber<int32_t>(value));
     case DataType::kInt64:
-      return bytes(Saturated<int64_t>(value));
+      return bytes(WholeNumber<int64_t>(value));
     default:
       return {};
   }

@@ -7,11 +7,11 @@
 #include "ir/onnx/encode.h"
 #include "ir/schema.h"
 #include "ir/status_macros.h"
+#include "ir/whole_number.h"
 #include "passes/core/float_attribute.h"
 #include "passes/core/reshape_target.h"
 #include "patterns/terms/node_builder.h"
 #include "patterns/terms/refusal.h"
-#include "patterns/terms/whole_number.h"
 
 namespace ascend_fuse {
 namespace {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "fmt/format.h"
+#include "ir/whole_number.h"
 #include "passes/core/node_inserter.h"
 #include "passes/core/workspace.h"
 
@@ -25,7 +26,7 @@ const Value* ZeroPoint(Workspace& workspace, const Node& product) {
     offset = static_cast<double>(FloatAttribute(*node, "offset").value_or(0));
     break;
   }
-  const auto zero = static_cast<int8_t>(std::nearbyint(offset));  // as GE reads it
+  const auto zero = WholeNumber<int8_t>(std::nearbyint(offset));  // as GE reads it
   const std::string_view byte(reinterpret_cast<const char*>(&zero), 1);
   return workspace.rewriter().Constant(product.graph, DataType::kInt8, {}, byte, "zero_point");
 }

@@ -68,6 +68,13 @@ bool NamesAllAxes(const Workspace& workspace, const Node& node) {
   return !axes.empty() && axes.size() == x.shape.size() && std::is_sorted(axes.begin(), axes.end());
 }
 
+// The length of an axis times a factor; nullopt where no tensor is so long.
+std::optional<int64_t> LengthOf(double exact) {
+  constexpr double kLongest = 2147483648.0;  // 2^31
+  if (!(exact >= 0 && exact < kLongest)) return std::nullopt;
+  return static_cast<int64_t>(exact);
+}
+
 // Sizes for a factor that keeps the aspect ratio: the smallest or the largest of those that the sizes ask for.
 bool KeepAspect(const Words& words, const std::vector<size_t>& axes, const std::vector<int64_t>& sizes, std::vector<Axis>* all) {
   std::vector<float> factors;
@@ -84,7 +91,9 @@ bool KeepAspect(const Words& words, const std::vector<size_t>& axes, const std::
     Axis& one = (*all)[axis];
     one.scale = factor;
     const double exact = static_cast<double>(factor) * static_cast<double>(one.length);
-    one.result = static_cast<int64_t>(std::floor(exact + 0.5));
+    const std::optional<int64_t> result = LengthOf(std::floor(exact + 0.5));
+    if (!result.has_value()) return false;
+    one.result = *result;
     // Where a rounding decides the length, readers differ.
     if (std::abs(exact - std::floor(exact) - 0.5) < 1e-3) return false;
   }
@@ -113,7 +122,11 @@ std::optional<std::vector<Axis>> AxesWithScales(const Workspace& workspace, cons
     if (!by_sizes) {
       axis.scale = static_cast<float>(factors.elements->floats[i]);
       if (!(axis.scale > 0)) return std::nullopt;
-      if (axis.length >= 0) axis.result = static_cast<int64_t>(std::floor(static_cast<float>(axis.length) * axis.scale));
+      if (axis.length >= 0) {
+        const std::optional<int64_t> result = LengthOf(std::floor(static_cast<float>(axis.length) * axis.scale));
+        if (!result.has_value()) return std::nullopt;
+        axis.result = *result;
+      }
       if (axis.length < 0 && axis.scale != 1) axis.result = -1;
       continue;
     }

@@ -54,7 +54,7 @@ std::string WhyNot(const Workspace& workspace, const Node& product) {
 void FindDeployed(Workspace& workspace) {
   for (const auto& graph : workspace.model().graphs()) {
     for (const Node* node : graph->nodes()) {
-      if (!IsOfAscend(node, "AscendDequant")) continue;
+      if (!IsOfAscend(node, "AscendDequant") || node->output(0) == nullptr) continue;
       const Node* const product = ProductOf(*node);
       if (product == nullptr) continue;
       Site site;

@@ -13,6 +13,7 @@
 #include "ir/infer/movement_of.h"
 #include "ir/rounding.h"
 #include "ir/schema.h"
+#include "ir/whole_number.h"
 #include "patterns/analysis/mask.h"
 
 namespace ascend_fuse {
@@ -187,7 +188,8 @@ class Tables {
     if (node.input(1) != nullptr) {
       const MaybeTable& k = Of(node.input(1));
       if (!k.has_value() || k->values.size() != 1) return std::nullopt;
-      offset = static_cast<int64_t>(k->values[0]);
+      constexpr double kFar = 1e15;  // from here on all of the table is on one side
+      offset = WholeNumber(std::clamp(k->values[0], -kFar, kFar));
     }
     if (!x.has_value() || x->dims.size() < 2) return std::nullopt;
     const bool upper = IntAttribute(node, "upper").value_or(1) != 0;

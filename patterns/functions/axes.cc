@@ -25,7 +25,8 @@ absl::StatusOr<int64_t> TrailingAxes(const FunctionContext& context, List axes) 
 }
 
 absl::StatusOr<std::vector<Term>> LastAxes(int64_t k) {
-  if (k < 1) return absl::InvalidArgumentError(fmt::format("there are no last {} axes", k));
+  constexpr int64_t kMost = 1024;  // more than any tensor has
+  if (k < 1 || k > kMost) return absl::InvalidArgumentError(fmt::format("there are no last {} axes", k));
   std::vector<Term> axes;
   for (int64_t axis = -k; axis < 0; ++axis) axes.push_back(Term::Integer(axis));
   return axes;

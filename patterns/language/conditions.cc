@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "ir/whole_number.h"
 #include "patterns/language/matcher.h"
 #include "patterns/terms/refusal.h"
-#include "patterns/terms/whole_number.h"
 
 namespace ascend_fuse {
 namespace {

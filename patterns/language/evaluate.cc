@@ -4,9 +4,9 @@
 
 #include "fmt/format.h"
 #include "ir/status_macros.h"
+#include "ir/whole_number.h"
 #include "patterns/functions/functions.h"
 #include "patterns/language/matcher.h"
-#include "patterns/terms/whole_number.h"
 
 namespace ascend_fuse {
 namespace {

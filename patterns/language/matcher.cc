@@ -5,12 +5,12 @@
 #include "fmt/format.h"
 #include "ir/add_once.h"
 #include "ir/schema.h"
+#include "ir/whole_number.h"
 #include "patterns/functions/functions.h"
 #include "patterns/language/may_match.h"
 #include "patterns/language/nearly_equal.h"
 #include "patterns/language/obstacle.h"
 #include "patterns/terms/refusal.h"
-#include "patterns/terms/whole_number.h"
 
 namespace ascend_fuse {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "ir/whole_number.h"
 #include "patterns/how_to_bind.h"
 #include "proto/contract.pb.h"
 
@@ -256,7 +257,7 @@ std::optional<int64_t> Judge::IntOf(const std::string& name) const {
     return attribute->type == AttributeType::kInt ? std::optional<int64_t>(attribute->i) : std::nullopt;
   }
   const std::optional<double> value = ParseNumber(rule->default_());
-  return value ? std::optional<int64_t>(static_cast<int64_t>(*value)) : std::nullopt;
+  return value ? std::optional<int64_t>(WholeNumber(*value)) : std::nullopt;
 }
 
 bool Judge::Holds(const std::vector<CompiledWhen>& conditions) const {

@@ -1,5 +1,5 @@
 #include "patterns/terms/node_builder.h"
-#include "patterns/terms/whole_number.h"
+#include "ir/whole_number.h"
 
 namespace ascend_fuse::build {
 

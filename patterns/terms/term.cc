@@ -7,8 +7,8 @@
 #include "ir/attribute.h"
 #include "ir/constant_tensor.h"
 #include "ir/infer/facts.h"
+#include "ir/whole_number.h"
 #include "patterns/terms/function_context.h"
-#include "patterns/terms/whole_number.h"
 
 namespace ascend_fuse {
 

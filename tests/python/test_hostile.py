@@ -42,10 +42,10 @@ def port(name: str, dims: list[int | str] | None = None) -> ValueInfoProto:
 
 
 def model(nodes: list[NodeProto], dims: list[int | str] | None = None, weights: dict[str, np.ndarray] | None = None,
-          functions: list[FunctionProto] | None = None) -> onnx.ModelProto:
+          functions: list[FunctionProto] | None = None, opset: int = 17) -> onnx.ModelProto:
     initializers = [numpy_helper.from_array(np.asarray(value), name) for name, value in (weights or {}).items()]
     graph = helper.make_graph(nodes, "g", [port("x", ["a", "b"] if dims is None else dims)], [port("y")], initializers)
-    imports = [helper.make_opsetid("", 17), helper.make_opsetid("local", 1)]
+    imports = [helper.make_opsetid("", opset), helper.make_opsetid("local", 1)]
     return helper.make_model(graph, opset_imports=imports, functions=functions or [], ir_version=8)
 
 
@@ -75,6 +75,19 @@ def sum_of_two_billion_integers() -> onnx.ModelProto:
                               [helper.make_tensor_value_info(name, TensorProto.INT8, dims) for name, dims in
                                (("x", [2, 2**31 - 1]), ("w", [2**31 - 1, 2]))], [helper.make_tensor_value_info("y", TensorProto.INT32, None)])
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@hostile
+def norm_over_two_billion_axes() -> onnx.ModelProto:
+    """Its axes were listed: 28 seconds and all the memory there is. Found by optimize_fuzz, as the next one was."""
+    return model([helper.make_node("RMSNormalization", ["x", "gain"], ["y"], axis=-2**31)], [2, 3], {"gain": np.ones(3, np.float32)}, opset=23)
+
+
+@hostile
+def resize_beyond_integers() -> onnx.ModelProto:
+    """A length times a factor that int64 does not hold, which C++ does not define."""
+    weights = {"scales": np.array([1, 1, 2, 1e30], np.float32)}
+    return model([helper.make_node("Resize", ["x", "", "scales"], ["y"], mode="nearest")], [1, 2, 3, 4], weights)
 
 
 @hostile

@@ -484,3 +484,14 @@ def test_what_ge_does_not_compute_in_integers_is_said(tmp_path: Path) -> None:
         (site,) = json.loads((tmp_path / "r.json").read_text())["sites"]
         assert site["state"] == ("left" if because else "by_ge")
         assert because in site["because"]
+
+
+def test_a_layer_of_amct_that_gives_nothing_is_not_listed(tmp_path: Path) -> None:
+    """Its last node has no named output, and ONNX does not know the operator, so that the loader takes it. Found by optimize_fuzz."""
+    model = deployed("Conv")[1]
+    model.graph.node[-1].output[0] = ""
+    model.graph.node[-2].output[0] = model.graph.output[0].name
+    model.graph.node[-1].input[0] = model.graph.output[0].name
+    onnx.save(model, tmp_path / "m.onnx")
+    run_ok("list", tmp_path / "m.onnx", "--target", "ascend310p", "--json", tmp_path / "r.json")
+    assert json.loads((tmp_path / "r.json").read_text())["sites"] == []

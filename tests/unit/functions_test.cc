@@ -7,10 +7,10 @@
 #include <set>
 #include <string>
 
+#include "ir/whole_number.h"
 #include "patterns/terms/function_context.h"
 #include "patterns/terms/refusal.h"
 #include "patterns/terms/term.h"
-#include "patterns/terms/whole_number.h"
 #include "tests/unit/rule_testing.h"
 
 namespace ascend_fuse {
@@ -124,6 +124,12 @@ TEST(FunctionsTest, TheEndsOfIntegersComeBack) {
   EXPECT_EQ(DescribeTerm(context, Term::Integer(INT64_MIN)), "-9223372036854775808");
   EXPECT_EQ(WholeNumber(-1.5), -1);
   EXPECT_EQ(WholeNumber(std::nan("")), 0);
+  EXPECT_EQ(WholeNumber<int8_t>(300), 127);
+  EXPECT_EQ(WholeNumber<int32_t>(-1e30), INT32_MIN);
+}
+
+TEST(FunctionsTest, AxesThatNoTensorHasAreNotListed) {
+  EXPECT_EQ(Where("last_axes (5000) = [-1]").failure.found, "there are no last 5000 axes");
 }
 
 TEST(FunctionsTest, TheTableIsMarkdown) {
