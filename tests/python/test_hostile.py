@@ -91,6 +91,20 @@ def resize_beyond_integers() -> onnx.ModelProto:
 
 
 @hostile
+def pad_by_the_lowest_integer() -> onnx.ModelProto:
+    """Its negative is not an integer of 64 bits. Found by optimize_fuzz; the next one by reading for such numbers."""
+    weights = {"pads": np.array([0, -2**63, 1, -2**63], np.int64)}
+    return model([helper.make_node("Pad", ["x", "pads"], ["y"])], [2, 3], weights)
+
+
+@hostile
+def transposed_by_the_largest_integer() -> onnx.ModelProto:
+    most = 2**63 - 1
+    node = helper.make_node("ConvTranspose", ["x", "w"], ["y"], output_shape=[most], strides=[most], dilations=[most], output_padding=[most])
+    return model([node], [1, 2, 3], {"w": np.ones((2, 1, 3), np.float32)})
+
+
+@hostile
 def concat_doubles() -> onnx.ModelProto:
     """A dim of 2^62 times a symbol."""
     return model(chain(62, lambda a, b, _: helper.make_node("Concat", [a, a], [b], axis=0)))
