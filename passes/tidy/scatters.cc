@@ -45,7 +45,10 @@ std::optional<Written> WrittenBy(const Model& model, const Tensor& indices, cons
     return place < 0 ? place + lengths[axis] : place;
   };
   int64_t before = 1;
-  for (size_t axis = 0; axis + 1 < depth; ++axis) before *= lengths[axis];
+  for (size_t axis = 0; axis + 1 < depth; ++axis) {
+    if (before > static_cast<int64_t>(rows)) return std::nullopt;
+    before *= lengths[axis];
+  }
   if (rows == 0 || before <= 0 || static_cast<int64_t>(rows) % before != 0) return std::nullopt;
   const Written written = {depth - 1, at(0, depth - 1), at(0, depth - 1) + static_cast<int64_t>(rows) / before};
   if (written.first < 0 || written.last > lengths.back()) return std::nullopt;

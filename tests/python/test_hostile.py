@@ -105,6 +105,22 @@ def transposed_by_the_largest_integer() -> onnx.ModelProto:
 
 
 @hostile
+def elements_of_two_billion_axes() -> onnx.ModelProto:
+    """Axes that the indices name by their last dim were listed, 50 seconds long. Found by optimize_fuzz."""
+    made = model([helper.make_node("GatherND", ["x", "i"], ["y"])])
+    made.graph.input.append(helper.make_tensor_value_info("i", TensorProto.INT64, ["n", 2**31 - 1]))
+    return made
+
+
+@hostile
+def places_of_more_axes_than_integers_count() -> onnx.ModelProto:
+    """ScatterND where the product of the lengths in front is beyond int64."""
+    most = 2**31 - 1
+    weights = {"i": np.zeros((1, 4), np.int64)}
+    return model([helper.make_node("ScatterND", ["x", "i", "x"], ["y"])], [most, most, most, most], weights)
+
+
+@hostile
 def concat_doubles() -> onnx.ModelProto:
     """A dim of 2^62 times a symbol."""
     return model(chain(62, lambda a, b, _: helper.make_node("Concat", [a, a], [b], axis=0)))
