@@ -1,7 +1,10 @@
 #include "ir/verify.h"
 
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
 #include "ir/status_macros.h"
 
@@ -86,6 +89,7 @@ class Verifier {
       return absl::InternalError(fmt::format("'{}' is defined twice, the second time as {}", ValueName(value), place()));
     }
     defined = &graph;
+    if (graph.owner() != nullptr) names_of_bodies_.emplace(&graph, value.name);
     return CheckUses(value);
   }
 
@@ -174,9 +178,22 @@ class Verifier {
       return absl::InternalError(fmt::format("{} reads '{}', which is defined in a graph that it does not stand in",
                                              Described(reader), ValueName(value)));
     }
-    if (producer == nullptr || (producer != at && StandsBefore(*producer, *at))) return absl::OkStatus();
+    if (producer == nullptr || (producer != at && StandsBefore(*producer, *at))) return CheckSeen(value, *reader.graph);
     return absl::InternalError(fmt::format("{} reads '{}' before {} computes it, or in a cycle", Described(reader),
                                            ValueName(value), Described(*producer)));
+  }
+
+  // That no body between `value` and what reads it by its name in `graph` has a value of that name. Files may have such bodies
+  // (onnx/onnx:onnx/checker.cc lets their inputs and initializers be named as values around them).
+  absl::Status CheckSeen(const Value& value, const Graph& graph) const {
+    for (const Graph* at = &graph; at != value.graph; at = at->owner()->graph) {
+      if (!names_of_bodies_.contains({at, value.name})) continue;
+      return absl::FailedPreconditionError(fmt::format(
+          "what is written in {} would read its own '{}' in place of the value of that name around it; give one of the two "
+          "another name in the exported file",
+          GraphName(*at), ValueName(value)));
+    }
+    return absl::OkStatus();
   }
 
   absl::Status CheckOutputs(const Graph& graph) const {
@@ -195,6 +212,7 @@ class Verifier {
         return absl::InternalError(fmt::format("the graph output '{}' of {} is defined in a graph that is not around it",
                                                ValueName(*value), GraphName(graph)));
       }
+      RETURN_IF_ERROR(CheckSeen(*value, graph));
     }
     return absl::OkStatus();
   }
@@ -202,6 +220,7 @@ class Verifier {
   const Model& model_;
   std::vector<const Graph*> defined_by_;  // by Value::id: the graph in which it is defined
   enum class NodeNames : uint8_t { kNone, kOfTheFile, kMade };
+  absl::flat_hash_set<std::pair<const Graph*, NameId>> names_of_bodies_;
   std::vector<uint32_t> value_names_;  // by NameId: the number of the last graph in which a value has that name
   std::vector<NodeNames> node_names_;  // by NameId
   uint32_t graph_number_ = 0;

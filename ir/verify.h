@@ -35,9 +35,10 @@ class Signature {
 // - every value that is read is an input or initializer of the reader's graph or of one around it, or is computed there by
 //   a node that is alive and stands earlier (StandsBefore): so nothing is read before it is defined, nothing across
 //   scopes, and the graph has no cycle;
+// - no body between a value and its reader has a value of the same name, which the reader would take;
 // - every value is defined once;
 // - names of values are unique in their graph, and no node that was made has the name of another node.
-// INTERNAL with a sentence naming node and value.
+// INTERNAL with a sentence naming node and value; FAILED_PRECONDITION where a body has the name of what is read from around it.
 absl::Status Verify(const Model& model);
 
 }  // namespace ascend_fuse
