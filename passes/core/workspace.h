@@ -151,7 +151,7 @@ class Workspace {
   bool IsMade(const Node& node) const { return node.is_new && !moved.contains(&node); }
 
   int64_t CountNodes() const;
-  // ir/verify.h, with the signature of the graph; the sentence names the pass.
+  // ir/verify.h, with the signature of the graph; the sentence of an INTERNAL names the pass.
   absl::Status Verify(std::string_view pass) const;
 
   std::set<Given> given;  // by the passes that have run

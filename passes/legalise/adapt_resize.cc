@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/infer/context.h"
 #include "ir/movement/axis.h"
 #include "passes/core/node_inserter.h"
 #include "passes/legalise/adapters.h"
@@ -70,8 +71,7 @@ bool NamesAllAxes(const Workspace& workspace, const Node& node) {
 
 // The length of an axis times a factor; nullopt where no tensor is so long.
 std::optional<int64_t> LengthOf(double exact) {
-  constexpr double kLongest = 2147483648.0;  // 2^31
-  if (!(exact >= 0 && exact < kLongest)) return std::nullopt;
+  if (!(exact >= 0 && exact <= static_cast<double>(infer::kLargestSize))) return std::nullopt;
   return static_cast<int64_t>(exact);
 }
 

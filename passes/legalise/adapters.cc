@@ -9,6 +9,7 @@
 #include <string>
 
 #include "fmt/format.h"
+#include "ir/infer/context.h"
 #include "ir/movement/axis.h"
 #include "ir/sparse.h"
 #include "passes/core/node_inserter.h"
@@ -55,8 +56,6 @@ std::vector<Attribute> AttributesWithout(const Node& node, std::initializer_list
 }
 
 namespace {
-
-constexpr int64_t kMostPlaces = int64_t{1} << 31;  // no axis or window that means something has more, and products stay numbers
 
 // The numbers of an attribute, or of its default: as many as there are spatial axes.
 std::vector<int64_t> SpatialNumbers(const Node& node, std::string_view name, size_t axes, int64_t otherwise) {
@@ -176,7 +175,8 @@ bool WriteConvAttributes(Workspace& workspace, const Node* node) {
     const std::vector<int64_t> dilations = SpatialNumbers(*node, "dilations", axes, 1);
     std::vector<int64_t> pads(2 * axes, 0);
     for (size_t i = 0; i < axes; ++i) {
-      if (strides[i] < 1 || std::max({lengths[i], kernel[i], dilations[i]}) > kMostPlaces || dilations[i] < 1) return false;
+      if (strides[i] < 1 || std::max({lengths[i], kernel[i], dilations[i]}) > infer::kLargestSize || dilations[i] < 1)
+        return false;
       const int64_t parts = lengths[i] / strides[i] + (lengths[i] % strides[i] != 0 ? 1 : 0);
       const int64_t total = std::max<int64_t>(0, (parts - 1) * strides[i] + (kernel[i] - 1) * dilations[i] + 1 - lengths[i]);
       pads[i] = word == "SAME_UPPER" ? total / 2 : total - total / 2;
@@ -214,7 +214,7 @@ bool WriteTransposedPads(Workspace& workspace, const Node* node) {
   const std::vector<int64_t> more = SpatialNumbers(*node, "output_padding", axes, 0);
   std::vector<int64_t> pads(2 * axes, 0);
   for (size_t i = 0; i < axes; ++i) {
-    if (std::max({strides[i], lengths[i], kernel[i], dilations[i], more[i], (*wanted)[i]}) > kMostPlaces) return false;
+    if (std::max({strides[i], lengths[i], kernel[i], dilations[i], more[i], (*wanted)[i]}) > infer::kLargestSize) return false;
     if (std::min({strides[i], lengths[i], kernel[i], dilations[i], (*wanted)[i]}) < 1 || more[i] < 0) return false;
     const int64_t whole = strides[i] * (lengths[i] - 1) + more[i] + (kernel[i] - 1) * dilations[i] + 1;
     const int64_t total = whole - (*wanted)[i];

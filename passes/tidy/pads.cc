@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "ir/infer/context.h"
 #include "ir/movement/axis.h"
 #include "passes/tidy/kinds.h"
 
@@ -26,8 +27,7 @@ std::optional<Tidied> AskPads(TidyContext& context, const Node& node) {
     const int64_t first = std::min<int64_t>((*pads)[i], 0);
     const int64_t last = std::min<int64_t>((*pads)[rank + i], 0);
     if (first == 0 && last == 0) continue;
-    constexpr int64_t kMost = int64_t{1} << 31;  // of places on an axis
-    if (first < -kMost || last < -kMost) return std::nullopt;
+    if (first < -infer::kLargestSize || last < -infer::kLargestSize) return std::nullopt;
     // What is cut off must be there, or the two ends meet.
     if (!context.dims().AtLeast(x.shape[i], Dim::Of(-first - last))) return std::nullopt;
     axes.push_back(static_cast<int64_t>(i));

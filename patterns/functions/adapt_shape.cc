@@ -177,8 +177,7 @@ absl::StatusOr<Term> FromFront(const FunctionContext& context, const Value* indi
 
 absl::StatusOr<Term> NdIndicesFromFront(const FunctionContext& context, const Value* indices, const Value* x) {
   ASSIGN_OR_RETURN(const auto depth, DimAt(context, Term::Of(indices), -1));
-  constexpr int64_t kMost = 1024;  // more axes than any tensor has
-  if (!depth.is_number() || depth.number() > kMost) return Refuse("how many axes the indices are of is not known");
+  if (!depth.is_number() || depth.number() > kMostAxes) return Refuse("how many axes the indices are of is not known");
   std::vector<int64_t> axes(static_cast<size_t>(depth.number()));
   std::iota(axes.begin(), axes.end(), 0);
   const Term lengths = build::Gather(build::Shape(Term::Of(x)), build::Numbers(axes), 0);

@@ -25,8 +25,7 @@ absl::StatusOr<int64_t> TrailingAxes(const FunctionContext& context, List axes) 
 }
 
 absl::StatusOr<std::vector<Term>> LastAxes(int64_t k) {
-  constexpr int64_t kMost = 1024;  // more than any tensor has
-  if (k < 1 || k > kMost) return absl::InvalidArgumentError(fmt::format("there are no last {} axes", k));
+  if (k < 1 || k > kMostAxes) return absl::InvalidArgumentError(fmt::format("there are no last {} axes", k));
   std::vector<Term> axes;
   for (int64_t axis = -k; axis < 0; ++axis) axes.push_back(Term::Integer(axis));
   return axes;

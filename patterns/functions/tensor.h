@@ -2,12 +2,16 @@
 // say. What the functions of rules share.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "patterns/functions/registry.h"
 
 namespace ascend_fuse {
+
+// More axes than any tensor has: what lists axes by a number of the model refuses more.
+inline constexpr int64_t kMostAxes = 1024;
 
 // The dims of a value, or of a Transpose of one that is not built yet. FAILED_PRECONDITION where they are not known.
 absl::StatusOr<std::vector<Term>> ShapeOf(const FunctionContext& context, const Term& term);
