@@ -123,6 +123,7 @@ class Graph {
   bool reordered_ = false;              // the file's nodes were not in topological order: nodes_ is sorted
   bool value_info_dropped_ = false;     // none of it is written
   bool changed_ = false;                // some node or initializer differs from the file (or in a nested graph)
+  bool renamed_ = false;                // some value that it has or reads has another name than in the file
 };
 
 // The way from a reader's pointer to what it points to. Every node, value and graph is made by a GraphBuilder, none of them

@@ -94,6 +94,19 @@ NameId Rewriter::UniqueName(std::string_view base) {
   return id;
 }
 
+// Names that are made here are the only ones of the model (UniqueName), so that those of the file are all there is to look at.
+void Rewriter::KeepSeen(const Value* value, const Graph* graph) {
+  if (value == nullptr) return;
+  while (const Value* own = names_of_bodies_.FoundInstead(*value, *graph)) {
+    Assign(&own->name, UniqueName(ValueName(*own)));
+    if (own->initializer != nullptr) Assign(&own->initializer->name, own->name);
+    for (const Graph* other : GraphsThatName(*own)) {
+      Assign(&other->renamed_, true);
+      MarkChanged(other);
+    }
+  }
+}
+
 const Value* Rewriter::CreateValue(const Graph* graph, std::string_view name) {
   return GraphBuilder(model_).NewValue(graph, UniqueName(name));
 }
@@ -128,6 +141,7 @@ const Node* Rewriter::Create(const NewNode& spec, const Graph* graph, size_t out
   node->encoded.file = {-1, static_cast<int64_t>(kept.size())};
   for (size_t i = 0; i < spec.inputs.size(); ++i) {
     builder.SetInput(node, i, spec.inputs[i]);
+    KeepSeen(spec.inputs[i], graph);
     if (spec.inputs[i] == nullptr || waits) continue;
     Revive(spec.inputs[i]->producer);
     KeepBefore(spec.inputs[i], node);
@@ -291,32 +305,25 @@ const Node* Rewriter::ReplaceNode(const Node& old, const NewNode& spec) {
   for (size_t i = 0; i < old.output_count; ++i) {
     if (old.output(i) != nullptr && old.output(i)->producer == &old) taken.push_back({i, old.output(i)});
   }
-  if (!taken.empty()) return Replace(taken, old.output_count, spec);
-  // A Split of which nobody asks for a part has no output with a name.
-  const Node* node = Create(spec, old.graph, old.output_count, old.order);
-  if (undo_.size() <= node->id) undo_.resize(node->id + 1);
-  for (size_t i = 0; i < old.output_count; ++i) GraphBuilder(model_).SetOutput(node, i, CreateValue(old.graph, spec.op_type));
-  KillIfUnused(&old);
-  return node;
+  return Replace(taken, old.output_count, spec, &old);  // a Split of which nobody asks for a part has no output with a name
 }
 
 const Node* Rewriter::Replace(absl::Span<const TakenOutput> taken, size_t output_count, const NewNode& spec) {
-  const Graph* graph = nullptr;
-  uint64_t order = 0;
-  std::string_view base;
+  const Node* last = nullptr;
   for (const auto& [index, value] : taken) {
-    if (value->producer != nullptr && value->producer->order >= order) {
-      order = value->producer->order;
-      graph = value->graph;
-    }
-    if (base.empty()) base = ValueName(*value);
+    if (value->producer != nullptr && (last == nullptr || value->producer->order >= last->order)) last = value->producer;
   }
-  const std::string base_name(base);
-  const Node* node = Create(spec, graph, output_count, order);
+  return Replace(taken, output_count, spec, last);
+}
+
+const Node* Rewriter::Replace(absl::Span<const TakenOutput> taken, size_t output_count, const NewNode& spec, const Node* last) {
+  const Graph* const graph = last->graph;
+  const std::string base = taken.empty() ? "" : fmt::format("{}_", ValueName(*taken[0].value));
+  const Node* node = Create(spec, graph, output_count, last->order);
   if (undo_.size() <= node->id) undo_.resize(node->id + 1);
   Note([this, node] { undo_[node->id].clear(); });
   GraphBuilder builder(model_);
-  std::vector<const Node*> old;
+  std::vector<const Node*> old(taken.empty() ? 1 : 0, last);
   Note([this, before = replaced_.size()] { replaced_.resize(before); });
   for (const auto& [index, value] : taken) {
     undo_[node->id].push_back({value, value->producer, value->output_index});
@@ -327,7 +334,7 @@ const Node* Rewriter::Replace(absl::Span<const TakenOutput> taken, size_t output
   }
   for (size_t i = 0; i < output_count; ++i) {
     if (node->outputs_begin[i] != nullptr) continue;
-    builder.SetOutput(node, i, CreateValue(graph, fmt::format("{}_{}", base_name, spec.op_type)));
+    builder.SetOutput(node, i, CreateValue(graph, base + spec.op_type));
   }
   for (const Node* producer : old) KillIfUnused(producer);
   ShareName(node, old);
@@ -407,6 +414,7 @@ void Rewriter::SetInput(const Node* node, size_t index, const Value* value) {
     *place = use;
   });
   if (!node->is_new) Assign(&node->rewired, true);
+  KeepSeen(value, node->graph);
   if (value != nullptr && value->producer != nullptr) {
     Revive(value->producer);
     KeepOrder(value->producer);

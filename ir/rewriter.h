@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ir/model.h"
+#include "ir/names_of_bodies.h"
 
 namespace ascend_fuse {
 
@@ -153,6 +154,7 @@ class Rewriter {
     const Node* producer;
     uint32_t output_index;
   };
+  const Node* Replace(absl::Span<const TakenOutput> taken, size_t output_count, const NewNode& node, const Node* last);
   // A node that `waits` is dead from the beginning, and brings back nothing that it reads.
   const Node* Create(const NewNode& node, const Graph* graph, size_t output_count, uint64_t order, bool waits = false);
   const Value* CreateValue(const Graph* graph, std::string_view name);
@@ -187,6 +189,8 @@ class Rewriter {
   void ShareName(const Node* node, absl::Span<const Node* const> replaced);
   void PartNames(const Node* revived);
   void MarkChanged(const Graph* graph);
+  // Before a node of `graph` reads `value`: a body between the two that has a value of that name gives it another one.
+  void KeepSeen(const Value* value, const Graph* graph);
 
   Model* model_;
   std::vector<std::vector<Undo>> undo_;  // by Node::id
@@ -204,6 +208,7 @@ class Rewriter {
   void ReadNames();
   absl::flat_hash_set<NameId> taken_;     // every value and node name; filled on first use
   absl::flat_hash_set<NameId> repeated_;  // names that several nodes of the file have
+  NamesOfBodies names_of_bodies_;         // those of the file
   uint64_t change_count_ = 0;
   uint64_t edits_ = 0;
 };

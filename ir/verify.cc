@@ -1,11 +1,10 @@
 #include "ir/verify.h"
 
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "fmt/format.h"
+#include "ir/names_of_bodies.h"
 #include "ir/status_macros.h"
 
 namespace ascend_fuse {
@@ -89,7 +88,6 @@ class Verifier {
       return absl::InternalError(fmt::format("'{}' is defined twice, the second time as {}", ValueName(value), place()));
     }
     defined = &graph;
-    if (graph.owner() != nullptr) names_of_bodies_.emplace(&graph, value.name);
     return CheckUses(value);
   }
 
@@ -141,7 +139,7 @@ class Verifier {
     return absl::OkStatus();
   }
 
-  absl::Status CheckNodes(const Graph& graph) const {
+  absl::Status CheckNodes(const Graph& graph) {
     for (const Node* node : graph.nodes()) {
       if (node->dead) continue;
       for (size_t i = 0; i < node->input_count; ++i) {
@@ -163,7 +161,7 @@ class Verifier {
   }
 
   // That `value` is defined where `reader` can see it, and earlier.
-  absl::Status CheckRead(const Value& value, const Node& reader) const {
+  absl::Status CheckRead(const Value& value, const Node& reader) {
     const Node* producer = value.producer;
     if (producer != nullptr && producer->dead) {
       return absl::InternalError(
@@ -183,20 +181,16 @@ class Verifier {
                                            ValueName(value), Described(*producer)));
   }
 
-  // That no body between `value` and what reads it by its name in `graph` has a value of that name. Files may have such bodies
-  // (onnx/onnx:onnx/checker.cc lets their inputs and initializers be named as values around them).
-  absl::Status CheckSeen(const Value& value, const Graph& graph) const {
-    for (const Graph* at = &graph; at != value.graph; at = at->owner()->graph) {
-      if (!names_of_bodies_.contains({at, value.name})) continue;
-      return absl::FailedPreconditionError(fmt::format(
-          "what is written in {} would read its own '{}' in place of the value of that name around it; give one of the two "
-          "another name in the exported file",
-          GraphName(*at), ValueName(value)));
-    }
-    return absl::OkStatus();
+  // That what reads `value` by its name in `graph` finds it (Rewriter::KeepSeen).
+  absl::Status CheckSeen(const Value& value, const Graph& graph) {
+    const Value* const own = names_of_bodies_.FoundInstead(value, graph);
+    if (own == nullptr) return absl::OkStatus();
+    return absl::InternalError(
+        fmt::format("what is written in {} would read its own '{}' in place of the value of that name around it",
+                    GraphName(*own->graph), ValueName(value)));
   }
 
-  absl::Status CheckOutputs(const Graph& graph) const {
+  absl::Status CheckOutputs(const Graph& graph) {
     for (const Value* value : graph.outputs()) {
       if (value->producer != nullptr && value->producer->dead) {
         return absl::InternalError(fmt::format("the graph output '{}' is computed by nothing any more", ValueName(*value)));
@@ -219,8 +213,8 @@ class Verifier {
 
   const Model& model_;
   std::vector<const Graph*> defined_by_;  // by Value::id: the graph in which it is defined
+  NamesOfBodies names_of_bodies_;
   enum class NodeNames : uint8_t { kNone, kOfTheFile, kMade };
-  absl::flat_hash_set<std::pair<const Graph*, NameId>> names_of_bodies_;
   std::vector<uint32_t> value_names_;  // by NameId: the number of the last graph in which a value has that name
   std::vector<NodeNames> node_names_;  // by NameId
   uint32_t graph_number_ = 0;

@@ -38,7 +38,7 @@ class Signature {
 // - no body between a value and its reader has a value of the same name, which the reader would take;
 // - every value is defined once;
 // - names of values are unique in their graph, and no node that was made has the name of another node.
-// INTERNAL with a sentence naming node and value; FAILED_PRECONDITION where a body has the name of what is read from around it.
+// INTERNAL with a sentence naming node and value.
 absl::Status Verify(const Model& model);
 
 }  // namespace ascend_fuse

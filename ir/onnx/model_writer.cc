@@ -87,6 +87,9 @@ class ModelWriter::Layout {
   void Keep(const EncodedSpan& message, const wire::Field& field, const wire::Cursor& cursor) {
     KeepField(message, field, cursor, &out_);
   }
+  void KeepBut(const Graph& graph, const wire::Field& field, const wire::Cursor& cursor, const std::vector<OtherField>& others) {
+    KeepFieldBut(graph.encoded_, field, cursor, others, &out_);
+  }
 
   void WriteModel() {
     const EncodedSpan span = {model_file_->data(), {0, model_file_->file_size()}};
@@ -261,7 +264,7 @@ class ModelWriter::Layout {
               graph.initializers_[next_initializer]->initializer->proto.offset == field.position) {
             const Tensor& tensor = *graph.initializers_[next_initializer]->initializer;
             // Weights of bodies stay where they are: readers differ on those.
-            if (&graph != model_.graph_ || !weights_.WriteMoved(tensor)) Keep(graph.encoded_, field, cursor);
+            if (&graph != model_.graph_ || !weights_.WriteMoved(tensor)) WriteInitializer(graph, field, cursor, tensor);
           }
           break;
         case GraphProto::kInputFieldNumber:
@@ -273,7 +276,9 @@ class ModelWriter::Layout {
         case GraphProto::kValueInfoFieldNumber:
           if (graph.value_info_dropped_) break;
           if (next_declared < graph.declared_.size() && graph.declared_[next_declared]->value_info == field.position) {
-            if (IsLive(*graph.declared_[next_declared++], initializers)) Keep(graph.encoded_, field, cursor);
+            const Value& value = *graph.declared_[next_declared++];
+            const std::vector<OtherField> name = Name(graph, ValueInfoProto::kNameFieldNumber, value.name);
+            if (IsLive(value, initializers)) KeepBut(graph, field, cursor, name);
           } else {
             Keep(graph.encoded_, field, cursor);
           }
@@ -289,20 +294,34 @@ class ModelWriter::Layout {
     }
   }
 
-  // An input or output of a graph of the file: as it stands there, unless it was declared anew.
+  // The name of a value of a graph of the file, where it may have another one than there.
+  std::vector<OtherField> Name(const Graph& graph, int number, NameId name) const {
+    if (!graph.renamed_) return {};
+    return {{number, Text(name)}};
+  }
+
+  // An input or output of a graph of the file: as it stands there, unless it was declared anew or has another name.
   void WritePort(const Graph& graph, const wire::Field& field, const wire::Cursor& cursor,
                  const std::vector<const Value*>& values, size_t index) {
+    if (index >= values.size()) return Keep(graph.encoded_, field, cursor);
     const char* const file = reinterpret_cast<const char*>(model_file_->data());
-    const char* const type = index < values.size() ? values[index]->declared_type.data() : nullptr;
-    const bool of_the_file = type == nullptr || (type >= file && type < file + model_file_->file_size());
-    if (of_the_file) return Keep(graph.encoded_, field, cursor);
+    const std::string_view type = values[index]->declared_type;
+    const bool of_the_file = type.data() == nullptr || (type.data() >= file && type.data() < file + model_file_->file_size());
+    std::vector<OtherField> others = Name(graph, ValueInfoProto::kNameFieldNumber, values[index]->name);
+    if (!of_the_file) others.push_back({ValueInfoProto::kTypeFieldNumber, type});
+    KeepBut(graph, field, cursor, others);
+  }
+
+  // An initializer of a graph of the file, dense or sparse, where its elements are.
+  void WriteInitializer(const Graph& graph, const wire::Field& field, const wire::Cursor& cursor, const Tensor& tensor) {
+    const std::vector<OtherField> name = Name(graph, onnx::TensorProto::kNameFieldNumber, tensor.name);
+    if (name.empty() || field.number != GraphProto::kSparseInitializerFieldNumber) return KeepBut(graph, field, cursor, name);
     const Pieces::Mark mark = out_.Begin(static_cast<int>(field.number));
-    wire::Cursor port(field);
+    wire::Cursor parts(field);
     wire::Field part;
-    while (port.Next(&part)) {
-      if (part.number != ValueInfoProto::kTypeFieldNumber) Keep(graph.encoded_, part, port);
+    while (parts.Next(&part)) {  // the name of a sparse tensor is that of its values
+      KeepBut(graph, part, parts, part.number == onnx::SparseTensorProto::kValuesFieldNumber ? name : std::vector<OtherField>());
     }
-    out_.Bytes(ValueInfoProto::kTypeFieldNumber, values[index]->declared_type);
     out_.End(mark);
   }
 
@@ -365,7 +384,7 @@ class ModelWriter::Layout {
     if (!IsFromFile(node.encoded)) return WriteNewNode(node);
     bool body_changed = false;
     for (const Graph* body : node.subgraphs()) body_changed = body_changed || body->changed_;
-    bool suspect = node.rewired || model_.default_domain_ != DefaultDomain::kAsWritten;
+    bool suspect = node.rewired || node.graph->renamed_ || model_.default_domain_ != DefaultDomain::kAsWritten;
     for (size_t i = 0; i < node.output_count && !suspect; ++i) {
       const Value* value = node.outputs_begin[i];
       suspect = value != nullptr && value->producer != &node;

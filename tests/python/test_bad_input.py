@@ -483,30 +483,3 @@ def test_output_elsewhere_with_external_data_is_complete(tmp_path: Path) -> None
     (folder / "weights.bin").rename(folder / "gone.bin")
     loaded = onnx.load(other / "out.onnx")  # Refuses data that is not there.
     assert loaded.graph.initializer[0].raw_data == np.arange(4, dtype=np.float32).tobytes()
-
-
-@pytest.mark.parametrize("kind", ["If", "Loop"])
-def test_a_body_that_has_the_name_of_a_value_around_it(tmp_path: Path, kind: str) -> None:
-    """Found by optimize_fuzz: x is r after its copy is taken away, and the body would read its own r, with another number. What nobody
-    changes is written as it was."""
-    value, floats, truth = helper.make_tensor_value_info, TensorProto.FLOAT, TensorProto.BOOL
-    ten = numpy_helper.from_array(np.full(2, 10, np.float32), "r")
-    if kind == "If":
-        bodies = {"then_branch": helper.make_graph([node("Add", ["x", "r"], ["a"])], "t", [], [value("a", floats, [2])], [ten]),
-                  "else_branch": helper.make_graph([node("Neg", ["x"], ["b"])], "e", [], [value("b", floats, [2])])}
-        inputs = ["c"]
-    else:
-        ports = [value("i", TensorProto.INT64, []), value("more", truth, []), value("r", floats, [2])]
-        turn = [node("Add", ["x", "r"], ["o"]), node("Identity", ["more"], ["again"])]
-        bodies = {"body": helper.make_graph(turn, "b", ports, [value("again", truth, []), value("o", floats, [2])])}
-        inputs = ["k", "c", "in"]
-    made = helper.make_graph(
-        [node("Sin", ["in"], ["r"]), node("Identity", ["r"], ["x"]), helper.make_node(kind, inputs, ["y"], **bodies)], "g",
-        [value("in", floats, [2]), value("c", truth, [])], [value("y", floats, [2])], [numpy_helper.from_array(np.array(3), "k")])
-    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    onnx.checker.check_model(model)
-    onnx.save(model, tmp_path / "m.onnx")
-    result = run("optimize", tmp_path / "m.onnx", "-o", tmp_path / "o.onnx")
-    assert result.code != 0
-    assert "its own 'r' in place of the value of that name around it" in result.err
-    assert not (tmp_path / "o.onnx").exists()

@@ -376,6 +376,7 @@ TEST(RewriterRollBack, BringsEverythingBackAfterAnySteps) {
         ASSERT_TRUE(valid.ok()) << valid << steps;
       }
       ExpectSorted(Parse(MustSave(*model)).graph(), {}, steps);
+      ASSERT_EQ(Reads(*MustLoad(MustSave(*model))), Reads(*model)) << steps;
       rewriter.RollBack(marks[0].first);
       ASSERT_EQ(Picture(*model), marks[0].second) << steps;
       ASSERT_EQ(MustSave(*model), bytes) << steps;
@@ -489,6 +490,75 @@ TEST(Rewriter, ABodyThatComesBackStandsAfterWhatItReads) {
   rewriter.Restore(other);
   EXPECT_FALSE(choice->dead);
   EXPECT_TRUE(Verify(*model).ok()) << Verify(*model);
+}
+
+// Found by optimize_fuzz: without p the product of the branch reads r, and found that of the branch.
+TEST(Rewriter, ABodyGivesANameBackThatItMustReadFromAroundIt) {
+  auto model = Loaded(kHiding);
+  const std::string before = MustSave(*model);
+  Rewriter rewriter(model.get());
+  const Rewriter::Mark mark = rewriter.Now();
+  const Value* const r = model->graph().nodes()[0]->output();
+  const Node* const product = NamedValue(*model, "n")->producer;
+  const Value* const own = product->input(1);
+  ASSERT_EQ(own->name, r->name);
+  rewriter.SetInput(product, 0, r);
+  EXPECT_EQ(ValueName(*r), "r");
+  EXPECT_EQ(ValueName(*own), "r_1");
+  EXPECT_TRUE(Verify(*model).ok()) << Verify(*model);
+  const onnx::ModelProto saved = Parse(MustSave(*model));
+  const onnx::GraphProto& branch = saved.graph().node(2).attribute(0).g();
+  EXPECT_EQ(branch.initializer(0).name(), "r_1");
+  EXPECT_EQ(branch.node(0).input(0), "r");
+  EXPECT_EQ(branch.node(0).input(1), "r_1");
+  const onnx::GraphProto& inner = branch.node(1).attribute(0).g();
+  EXPECT_EQ(inner.node(0).input(1), "r_1");
+  EXPECT_EQ(branch.node(1).attribute(1).g().node(1).input(1), "r_1");
+  EXPECT_EQ(Reads(*MustLoad(MustSave(*model))), Reads(*model));
+  rewriter.RollBack(mark);
+  EXPECT_EQ(MustSave(*model), before);
+}
+
+// An input that is an output as well, with a type of its own at both; and what is sparse.
+TEST(Rewriter, ABodyGivesANameBackWhereverItIsWritten) {
+  onnx::ModelProto proto = Parse(MustSave(*Loaded(kHiding)));
+  onnx::GraphProto* const body = proto.mutable_graph()->mutable_node(5)->mutable_attribute(0)->mutable_g();
+  onnx::SparseTensorProto* const sparse = body->add_sparse_initializer();
+  sparse->mutable_values()->set_name("b");
+  sparse->mutable_values()->set_data_type(onnx::TensorProto::FLOAT);
+  sparse->mutable_values()->add_dims(1);
+  sparse->mutable_values()->add_float_data(5);
+  sparse->mutable_indices()->set_data_type(onnx::TensorProto::INT64);
+  sparse->mutable_indices()->add_dims(1);
+  sparse->mutable_indices()->add_int64_data(2);
+  sparse->add_dims(8);
+  *body->add_value_info() = body->input(2);
+  body->mutable_value_info(0)->set_name("x");
+  body->mutable_node(2)->set_input(1, "b");
+  auto model = MustLoad(proto.SerializeAsString());
+  Rewriter rewriter(model.get());
+  const Node* const product = NamedValue(*model, "q")->producer;
+  const Node* const sum = NamedValue(*model, "m")->producer;
+  for (const char* name : {"p", "x", "b"}) rewriter.SetInput(product, 1, NamedValue(*model, name));
+  EXPECT_TRUE(Verify(*model).ok()) << Verify(*model);
+  const onnx::ModelProto saved = Parse(MustSave(*model));
+  const onnx::GraphProto& written = saved.graph().node(5).attribute(0).g();
+  EXPECT_EQ(written.input(2).name(), "p_1");
+  EXPECT_EQ(written.output(2).name(), "p_1");
+  EXPECT_EQ(written.input(2).type().SerializeAsString(), body->input(2).type().SerializeAsString());
+  EXPECT_EQ(written.output(2).type().SerializeAsString(), body->output(2).type().SerializeAsString());
+  EXPECT_EQ(written.node(0).input(0), "p_1");
+  EXPECT_EQ(written.node(0).input(1), "b");
+  EXPECT_EQ(written.initializer(0).name(), "x_1");
+  EXPECT_EQ(written.initializer(0).raw_data(), body->initializer(0).raw_data());
+  EXPECT_EQ(written.value_info(0).name(), "x_1");
+  EXPECT_EQ(written.sparse_initializer(0).values().name(), "b_1");
+  EXPECT_EQ(written.sparse_initializer(0).values().float_data(0), 5);
+  EXPECT_EQ(written.sparse_initializer(0).indices().int64_data(0), 2);
+  EXPECT_EQ(written.sparse_initializer(0).dims(0), 8);
+  EXPECT_EQ(written.node(2).input(1), sum->input(1) != nullptr ? "b_1" : "");
+  EXPECT_EQ(written.input(0).name(), "i");  // its name hides a value that nothing here reads
+  EXPECT_EQ(Reads(*MustLoad(MustSave(*model))), Reads(*model));
 }
 
 TEST(Rewriter, WhatWasReplacedInABodyStaysSoWhenTheBodyComesBack) {

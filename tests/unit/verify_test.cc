@@ -138,6 +138,15 @@ std::vector<Fault> Faults() {
          GraphBuilder(&at.model).SetInput(outer->user, outer->index, inner->value);
          return NamesOf(*outer);
        }},
+      {"a body that has the name of what it reads from around it",
+       [](Place at) -> std::optional<Named> {
+         const Use* use = at.Read([](const Use& read) {
+           return !InOneGraph(read) && read.user->output() != nullptr && read.user->output()->producer == read.user;
+         });
+         if (use == nullptr) return std::nullopt;
+         ToBreak(*use->user->output()).name = use->value->name;
+         return Named{NamesOf(*use)[0], "its own"};
+       }},
       {"a body that gives a value of another body",
        [](Place at) -> std::optional<Named> {
          const Use* inner = at.Read([](const Use& read) { return read.value->graph->owner() != nullptr; });

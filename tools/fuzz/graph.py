@@ -18,6 +18,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
+from fuzz.hidden import hide_names
+
 TYPES = {"float": TensorProto.FLOAT, "float16": TensorProto.FLOAT16, "bfloat16": TensorProto.BFLOAT16, "double": TensorProto.DOUBLE,
          "int64": TensorProto.INT64, "int32": TensorProto.INT32, "int8": TensorProto.INT8, "uint8": TensorProto.UINT8,
          "bool": TensorProto.BOOL}
@@ -383,8 +385,10 @@ class Graph:
     def model(self) -> onnx.ModelProto:
         graph = helper.make_graph(self.nodes, f"fuzz-{self.seed}", self._input_infos(), self._output_infos(), self.initializers)
         imports = [helper.make_opsetid("", self.opset)] + [helper.make_opsetid(d, 1) for d in sorted(self.domains)]
-        model = helper.make_model(graph, opset_imports=imports, ir_version=10 if self.opset >= 21 else 8, functions=self.functions)
-        return model
+        noise = random.Random(f"{self.seed}/names")
+        if noise.random() < 0.5:
+            hide_names(graph, noise)
+        return helper.make_model(graph, opset_imports=imports, ir_version=10 if self.opset >= 21 else 8, functions=self.functions)
 
     def declared(self, shape: list[Any], number: int) -> list[int | str]:
         """A shape as the file declares it; a dim of several names has another one at every input."""

@@ -201,7 +201,7 @@ class Written:
             raise ValueError(f"{node.op_type} with Ascend nodes in its body is not interpreted")
 
     def _body(self, body: onnx.GraphProto, env: dict[str, Any], values: list[Any]) -> list[Any]:
-        inner = dict(env)
+        inner = {**env, **{t.name: t for t in body.initializer}}  # a body may have names of values around it
         inner.update(zip([i.name for i in body.input], values))
         self._graph(body, inner)
         return [self._value(inner, o.name) for o in body.output]
