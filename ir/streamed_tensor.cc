@@ -45,9 +45,9 @@ absl::StatusOr<const Tensor*> PlainTensor(Model* model, const Tensor& of_the_mod
   return tensor;
 }
 
-bool IsComputed(const Tensor& tensor) {
+bool HasComputedElements(const Tensor& tensor) {
   if (tensor.storage != Storage::kJoined) return tensor.storage == Storage::kDequantized;
-  return std::any_of(tensor.parts.begin(), tensor.parts.end(), [](const Tensor* part) { return IsComputed(*part); });
+  return std::any_of(tensor.parts.begin(), tensor.parts.end(), [](const Tensor* part) { return HasComputedElements(*part); });
 }
 
 namespace {

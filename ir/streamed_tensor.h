@@ -20,7 +20,7 @@ absl::Status NotStreamed(std::string_view name, std::string_view why);
 absl::StatusOr<const Tensor*> PlainTensor(Model* model, const Tensor& of_the_model, std::string_view name);
 
 // Whether elements are computed while they are read, all or some.
-bool IsComputed(const Tensor& tensor);
+bool HasComputedElements(const Tensor& tensor);
 
 // A tensor that is computed as `how` says, whose parts are copied; where that gives the bytes of the codes, these are its
 // elements.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ir/constant_tensor.h"
+#include "ir/infer/context.h"
 #include "ir/movement/movement.h"
 
 namespace ascend_fuse {
@@ -57,10 +58,9 @@ std::optional<Dim> OneElement(const CountContext& context, const Value* value) {
 
 // The step along each axis is that between its first two places, and then all elements must be what that says.
 std::optional<Count> CountOfElements(const std::vector<int64_t>& elements, const std::vector<int64_t>& dims) {
-  constexpr int64_t kMost = int64_t{1} << 31;  // no place is beyond that, and no sum of these overflows
-  if (elements.empty() || std::any_of(elements.begin(), elements.end(), [](int64_t i) { return i < -kMost || i > kMost; })) {
-    return std::nullopt;
-  }
+  // No place is beyond the largest size, and no sum of such numbers overflows.
+  const auto beyond = [](int64_t i) { return i < -infer::kLargestSize || i > infer::kLargestSize; };
+  if (elements.empty() || std::any_of(elements.begin(), elements.end(), beyond)) return std::nullopt;
   std::vector<int64_t> strides(dims.size(), 1);
   for (size_t axis = dims.size(); axis-- > 1;) strides[axis - 1] = strides[axis] * dims[axis];
   Count count = {Dim::Of(elements[0]), {}};

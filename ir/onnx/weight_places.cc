@@ -145,7 +145,7 @@ int64_t ComputedBytes(const Model& model) {
   int64_t bytes = 0;
   for (const Value* value : model.graph().initializers()) {
     const Tensor& tensor = *value->initializer;
-    if (IsComputed(tensor)) bytes += tensor.ElementCount() * BitWidth(tensor.type) / 8;
+    if (HasComputedElements(tensor)) bytes += tensor.ElementCount() * BitWidth(tensor.type) / 8;
   }
   return bytes;
 }

@@ -63,7 +63,7 @@ bool WeightWriter::GoesIntoDataFile(const Tensor& tensor) const {
   if (places_.data_file.empty()) return false;
   const bool joined = IsStreamed(tensor);
   if (joined && IsExternal(tensor)) return true;
-  if (places_.computed_in_data_file && IsComputed(tensor)) return true;
+  if (places_.computed_in_data_file && HasComputedElements(tensor)) return true;
   if (places_.all_in_data_file && tensor.storage == Storage::kExternal) return true;
   if (!places_.all_in_data_file && (!joined || places_.model_file.empty())) return false;
   const bool plain = joined || tensor.storage == Storage::kFile || tensor.storage == Storage::kMemory;

@@ -26,7 +26,7 @@ const Value* BeforeCodes(const Value* value) {
   return value;
 }
 
-bool IsComputed(const Value* value) {
+bool IsActivation(const Value* value) {
   const Value* before = BeforeCodes(value);
   return before != nullptr && !ConstantTensor(*before).has_value();
 }
@@ -48,7 +48,7 @@ bool IsMultipliedAfterCodes(const Value* value, bool rounded) {
       // A guard: exporters of softmax write 0 where a row has no key.
       const bool guards = use.index > 0 && IsOp(user, "Where");
       const bool codes = use.index == 0 && (Quantizes(user) || Dequantizes(user));
-      if (use.index == 0 && at.rounded && IsProduct(user) && IsComputed(SecondFactor(user))) return true;
+      if (use.index == 0 && at.rounded && IsProduct(user) && IsActivation(SecondFactor(user))) return true;
       if (guards || codes) open.push_back({user.output(0), at.rounded || codes});
     }
   }
@@ -59,10 +59,10 @@ bool IsMultipliedAfterCodes(const Value* value, bool rounded) {
 bool IsOfScores(const Value* value) {
   for (int step = 0; step < kMostSteps && value != nullptr && value->producer != nullptr; ++step) {
     const Node& node = *value->producer;
-    if (IsProduct(node)) return IsComputed(SecondFactor(node));
+    if (IsProduct(node)) return IsActivation(SecondFactor(node));
     const bool where = IsOp(node, "Where");
     value = node.input(where ? 1 : 0);
-    if (where && value != nullptr && !IsComputed(value)) value = node.input(2);
+    if (where && value != nullptr && !IsActivation(value)) value = node.input(2);
   }
   return false;
 }

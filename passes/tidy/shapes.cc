@@ -10,7 +10,7 @@
 namespace ascend_fuse {
 namespace {
 
-bool IsComputed(const Value* value) {
+bool IsNodeResult(const Value* value) {
   return value != nullptr && value->producer != nullptr && !IsOp(*value->producer, "Constant");
 }
 
@@ -33,7 +33,7 @@ bool IsWhereDimsChange(const TidyContext& context, const Node& node) {
 // The elements of a computed input; nullptr where there is none of that kind, and where they may be all that tells a dim.
 const absl::Span<const Dim>* ComputedElements(const TidyContext& context, const Node& node, size_t index) {
   const Value* const value = node.input(index);
-  if (!IsComputed(value) || IsWhereDimsChange(context, node)) return nullptr;
+  if (!IsNodeResult(value) || IsWhereDimsChange(context, node)) return nullptr;
   const Fact& fact = context.facts().Of(value);
   return fact.elements != nullptr && !fact.elements->integers.empty() ? &fact.elements->integers : nullptr;
 }

@@ -6,12 +6,14 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "ir/onnx/load.h"
 #include "ir/onnx/model_file.h"
 #include "ir/onnx/save.h"
 #include "ir/rewriter.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/mutate_model.h"
+#include "tests/support/reads.h"
 
 namespace ascend_fuse::fuzz {
 namespace {
@@ -89,6 +91,23 @@ void ReadAll(const Model& model) {
   }
 }
 
+// Nodes of bodies read what the main graph is given, of names that those bodies have themselves.
+void ReadFromAround(const Model& model, Rewriter* rewriter) {
+  if (model.graphs().size() == 1) return;
+  absl::flat_hash_map<NameId, const Value*> around;
+  for (const Value* value : model.graph().inputs()) around.emplace(value->name, value);
+  for (const Value* value : model.graph().initializers()) around.emplace(value->name, value);
+  for (const auto& body : model.graphs()) {
+    if (body->owner() == nullptr || body->nodes().empty() || body->nodes()[0]->input_count == 0) continue;
+    std::vector<const Value*> own = body->inputs();
+    own.insert(own.end(), body->initializers().begin(), body->initializers().end());
+    for (const Value* value : own) {
+      const auto hidden = around.find(value->name);
+      if (hidden != around.end()) rewriter->SetInput(body->nodes()[0], 0, hidden->second);
+    }
+  }
+}
+
 void Run(const std::string& bytes) {
   auto model = LoadModelFromBytes(bytes);
   if (!model.ok()) return Require(!model.status().message().empty(), "a refusal has a sentence");
@@ -100,6 +119,7 @@ void Run(const std::string& bytes) {
   Require(same.ok() && *same == bytes, "an unchanged model is written as it was");
   Rewriter rewriter(model->get());
   rewriter.SpellDefaultDomain(DefaultDomain::kExplicit);
+  ReadFromAround(**model, &rewriter);
   const auto& nodes = (*model)->graph().nodes();
   const auto found = std::find_if(nodes.begin(), nodes.end(), [](const Node* node) { return node->subgraph_count == 0; });
   if (found != nodes.end()) {
@@ -117,6 +137,7 @@ void Run(const std::string& bytes) {
   Require(ProtobufParses(*changed) != nullptr, "protobuf parses what was written");
   auto again = LoadModelFromBytes(*changed);
   Require(again.ok(), "what was written is read");
+  if ((*model)->graphs().size() > 1) Require(testing::Reads(**again) == testing::Reads(**model), "by the same nodes");
   auto twice = SaveModelToBytes(**again);
   Require(twice.ok() && *twice == *changed, "and written to the same bytes");
 }

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import random
 import sys
 from pathlib import Path
 
+import numpy as np
+import onnx
+import onnx.parser
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -14,6 +18,9 @@ sys.path.insert(0, str(Path(os.environ.get("ASCEND_FUSE_BUILD", ROOT / "build"))
 
 from fuzz import compare, configuration, extras, inputs, oracles, plan, reducing  # noqa: E402
 from fuzz.configuration import Configuration  # noqa: E402
+from fuzz.hidden import hide_names  # noqa: E402
+
+from ascend_fuse.session import plain_session  # noqa: E402
 
 FIRST, CHUNK, PER_GRAPH = 1_000_000, 20, 3
 CHUNKS = [*range(FIRST, FIRST + 8 * CHUNK, CHUNK), extras.FIRST_SEED, extras.FIRST_SEED + 2 * CHUNK, extras.FIRST_SEED + 3 * CHUNK]
@@ -72,6 +79,35 @@ def test_found(seed: int) -> None:
 def test_quantised_linears(seed: int) -> None:
     assert any(layer.get("quantised") for layer in plan.choose(seed)["layers"])
     assert not findings_of(seed, 6)
+
+
+HIDING = """<ir_version: 8, opset_import: ["" : 17]>
+g (float[2] x) => (float[2] y) <int64 k = {3}, bool go = {1}, float[2] w = {2, 3}, float[2] v = {5, 7}> {
+  r = Sin (x)
+  i = Identity (r)
+  j = Mul (i, v)
+  y = Loop (k, go, x) <body = b (int64 n, bool more, float[2] s) => (bool again, float[2] o) {
+    p = Mul (s, w)
+    q = Add (p, j)
+    o = If (more) <then_branch = t () => (float[2] a) { a = Add (q, w) }, else_branch = e () => (float[2] d) { d = Sub (q, s) }>
+    again = Identity (more) }>
+}"""
+
+
+def test_names_of_values_around_a_body_change_nothing() -> None:
+    model = onnx.parser.parse_model(HIDING)
+    feeds = {"x": np.array([0.5, -2], np.float32)}
+    expected = plain_session(model.SerializeToString()).run(None, feeds)
+    hidden, seen = set(), 0
+    for seed in range(20):
+        other = onnx.ModelProto()
+        other.CopyFrom(model)
+        seen += hide_names(other.graph, random.Random(seed))
+        onnx.checker.check_model(other)
+        np.testing.assert_array_equal(plain_session(other.SerializeToString()).run(None, feeds), expected)
+        body = other.graph.node[3].attribute[0].g
+        hidden |= {i.name for i in body.input} | {t.name for t in body.initializer}
+    assert seen >= 60 and {"r", "i", "v", "x"} <= hidden
 
 
 def gated(seed: int) -> plan.Plan:

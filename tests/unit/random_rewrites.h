@@ -14,6 +14,7 @@
 #include "ir/rewriter.h"
 #include "ir/text/parser.h"
 #include "ir/verify.h"
+#include "tests/support/reads.h"
 #include "tests/unit/models.h"
 
 namespace ascend_fuse::testing {
@@ -114,46 +115,6 @@ inline std::vector<std::unique_ptr<Model>> ModelsToRewrite() {
   models.push_back(Loaded(kOutputs));
   models.push_back(Loaded(kHiding));
   return models;
-}
-
-inline bool IsAlive(const Graph& graph) {
-  for (const Graph* at = &graph; at->owner() != nullptr; at = at->owner()->graph) {
-    if (at->owner()->dead) return false;
-  }
-  return true;
-}
-
-// Who reads what, with the graph that it is of: what a file must say by names alone.
-inline std::vector<std::string> Reads(const Model& model) {
-  std::vector<std::string> reads;
-  std::string text;
-  const auto add = [&text](const Value* value, const Graph* graph) {
-    if (value == nullptr) {
-      text += " -";
-      return;
-    }
-    int around = 0;
-    for (; graph != value->graph; graph = graph->owner()->graph) ++around;
-    text += fmt::format(" {}^{}", ValueName(*value), around);
-  };
-  for (const auto& graph : model.graphs()) {
-    if (!IsAlive(*graph)) continue;
-    for (const Node* node : graph->nodes()) {
-      if (node->dead) continue;
-      text = fmt::format("{} {}", NodeName(*node), OpType(*node));
-      for (const Use& use : node->inputs()) add(use.value, graph.get());
-      text += " =>";
-      for (const Value* value : node->outputs()) {
-        if (value != nullptr && value->producer == node) add(value, graph.get());
-      }
-      reads.push_back(text);
-    }
-    text = "gives";
-    for (const Value* value : graph->outputs()) add(value, graph.get());
-    reads.push_back(text);
-  }
-  std::sort(reads.begin(), reads.end());
-  return reads;
 }
 
 // All fields of nodes, values and graphs in one text: the uses in the order of their lists too.
