@@ -16,12 +16,27 @@ void NamesOfBodies::Read(const Model& model) {
   }
 }
 
+const Value* NamesOfBodies::Find(const Graph* body, NameId name) const {
+  const auto found = values_.find({body, name});
+  return found != values_.end() && found->second->name == name ? found->second : nullptr;
+}
+
 const Value* NamesOfBodies::FoundInstead(const Value& value, const Graph& graph) {
   if (value.graph == &graph) return nullptr;
   if (!read_) Read(graph.model());
   for (const Graph* at = &graph; at != value.graph && at->owner() != nullptr; at = at->owner()->graph) {
-    const auto own = values_.find({at, value.name});
-    if (own != values_.end() && own->second->name == value.name) return own->second;
+    if (const Value* own = Find(at, value.name)) return own;
+  }
+  return nullptr;
+}
+
+const Value* NamesOfBodies::TakenForEachOther(const Value& value, const Graph& graph) {
+  if (value.graph == &graph) return nullptr;
+  if (!read_) Read(graph.model());
+  for (const Graph* at = &graph; at != value.graph && at->owner() != nullptr; at = at->owner()->graph) {
+    for (const Graph* body : at->owner()->subgraphs()) {
+      if (const Value* own = Find(body, value.name)) return own;
+    }
   }
   return nullptr;
 }

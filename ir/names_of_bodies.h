@@ -13,12 +13,18 @@ namespace ascend_fuse {
 
 class NamesOfBodies {
  public:
+  // All of these know the values that were in bodies when the first question was asked.
+  //
   // What a reader in `graph` finds instead of `value`, which is of that graph or of one around it: the innermost that has its
-  // name; nullptr where it finds `value`. Knows the values that were in bodies when it was first asked about one.
+  // name; nullptr where it finds `value`.
   const Value* FoundInstead(const Value& value, const Graph& graph);
+  // The same, and what else `value` may be taken for: ONNX Runtime hands what one body of an If reads from around it to the
+  // others by its name, where it takes the place of an initializer.
+  const Value* TakenForEachOther(const Value& value, const Graph& graph);
 
  private:
   void Read(const Model& model);
+  const Value* Find(const Graph* body, NameId name) const;
 
   bool read_ = false;
   absl::flat_hash_map<std::pair<const Graph*, NameId>, const Value*> values_;

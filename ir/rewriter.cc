@@ -97,7 +97,7 @@ NameId Rewriter::UniqueName(std::string_view base) {
 // Names that are made here are the only ones of the model (UniqueName), so that those of the file are all there is to look at.
 void Rewriter::KeepSeen(const Value* value, const Graph* graph) {
   if (value == nullptr) return;
-  while (const Value* own = names_of_bodies_.FoundInstead(*value, *graph)) {
+  while (const Value* own = names_of_bodies_.TakenForEachOther(*value, *graph)) {
     Assign(&own->name, UniqueName(ValueName(*own)));
     if (own->initializer != nullptr) Assign(&own->initializer->name, own->name);
     for (const Graph* other : GraphsThatName(*own)) {

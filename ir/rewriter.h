@@ -189,7 +189,7 @@ class Rewriter {
   void ShareName(const Node* node, absl::Span<const Node* const> replaced);
   void PartNames(const Node* revived);
   void MarkChanged(const Graph* graph);
-  // Before a node of `graph` reads `value`: a body between the two that has a value of that name gives it another one.
+  // Before a node of `graph` reads `value`: values of bodies that either may be taken for get other names.
   void KeepSeen(const Value* value, const Graph* graph);
 
   Model* model_;

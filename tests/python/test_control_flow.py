@@ -211,6 +211,12 @@ HIDING = {
         y = If (c) <then_branch = t () => (float[2] a) <float[2] r = {10, 20}> { a = Add (x, r) },
                     else_branch = e () => (float[2] b) { b = Neg (x) }>
         }""",
+    "that of the other branch": """g (float[2] in, bool c) => (float[2] y) {
+        r = Sin (in)
+        x = Identity (r)
+        y = If (c) <then_branch = t () => (float[2] a) <float[2] r = {10, 20}> { a = Add (in, r) },
+                    else_branch = e () => (float[2] b) { b = Neg (x) }>
+        }""",
     "carried": """g (float[2] in, bool c) => (float[2] y) <int64 k = {3}> {
         r = Sin (in)
         x = Identity (r)

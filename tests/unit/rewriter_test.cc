@@ -519,6 +519,18 @@ TEST(Rewriter, ABodyGivesANameBackThatItMustReadFromAroundIt) {
   EXPECT_EQ(MustSave(*model), before);
 }
 
+// ONNX Runtime hands r to both branches then.
+TEST(Rewriter, ABranchGivesANameBackThatTheOtherReadsFromAroundIt) {
+  auto model = Loaded(kHiding);
+  Rewriter rewriter(model.get());
+  const Value* const r = model->graph().nodes()[0]->output();
+  const Value* const own = NamedValue(*model, "n")->producer->input(1);
+  rewriter.SetInput(NamedValue(*model, "d")->producer, 0, r);
+  EXPECT_EQ(ValueName(*r), "r");
+  EXPECT_EQ(ValueName(*own), "r_1");
+  EXPECT_EQ(Reads(*MustLoad(MustSave(*model))), Reads(*model));
+}
+
 // An input that is an output as well, with a type of its own at both; and what is sparse.
 TEST(Rewriter, ABodyGivesANameBackWhereverItIsWritten) {
   onnx::ModelProto proto = Parse(MustSave(*Loaded(kHiding)));

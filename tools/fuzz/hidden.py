@@ -26,9 +26,12 @@ def _of_nodes(nodes: list[onnx.NodeProto], made_of: dict[str, list[str]], names:
     hidden = 0
     for node in nodes:
         made_of.update((name, list(node.input)) for name in node.output)
+        # ONNX Runtime hands what one branch of an If reads to the other, where it takes the place of an initializer of its name.
+        read = set().union(*map(_captured, bodies(node)))
         for body in bodies(node):
             hidden += _of_nodes(body.node, made_of, [*names, *(i.name for i in body.input)], tensors, noise)
-            hidden += _of_body(body, sorted(_captured(body) & set(names)), made_of, names, tensors, noise)
+            captured = sorted(_captured(body) & set(names))
+            hidden += _of_body(body, captured, made_of, [name for name in names if name not in read], tensors, noise)
     return hidden
 
 
@@ -46,8 +49,8 @@ def _of_body(body: onnx.GraphProto, captured: list[str], made_of: dict[str, list
     for _ in range(3):
         level = sorted({name for value in level for name in made_of.get(value, []) if name})
         near += level
-    near = [name for name in dict.fromkeys(near) if name not in mentioned]
     others = [name for name in names if name not in mentioned]
+    near = [name for name in dict.fromkeys(near) if name in others]
     own = [i.name for i in body.input]
     for name in captured:  # a weight of the model becomes one of the body
         if name in tensors and noise.random() < 0.3:
