@@ -1,6 +1,9 @@
 #include "ir/replaced_nodes.h"
 
 #include <algorithm>
+#include <queue>
+#include <tuple>
+#include <vector>
 
 namespace ascend_fuse {
 namespace {
@@ -10,17 +13,27 @@ bool IsIn(const std::vector<const T*>& list, const T* wanted) {
   return std::find(list.begin(), list.end(), wanted) != list.end();
 }
 
+// Who reads a value is looked at before what computes it: later nodes first, and those of a body before those around it.
+struct LaterFirst {
+  static auto Place(const Node& node) {
+    size_t bodies = 0;
+    for (const Node* owner = node.graph->owner(); owner != nullptr; owner = owner->graph->owner()) ++bodies;
+    return std::tuple(bodies, node.graph->owner() != nullptr ? node.graph->owner()->id : 0, node.order, node.id);
+  }
+  bool operator()(const Node* a, const Node* b) const { return Place(*a) < Place(*b); }
+};
+
 }  // namespace
 
 ReplacedNodes::ReplacedNodes(const Replacement& replacement) : replacement_(replacement) {
-  const size_t most = 2 * replacement_.matched.size() + 16;
-  std::vector<const Node*> work;
+  const size_t most = 4 * replacement_.matched.size() + 64;
+  std::priority_queue<const Node*, std::vector<const Node*>, LaterFirst> work;
   for (const Value* output : replacement_.outputs) {
-    if (output->producer != nullptr) work.push_back(output->producer);
+    if (output->producer != nullptr) work.push(output->producer);
   }
   while (!work.empty() && dying_.size() < most) {
-    const Node* node = work.back();
-    work.pop_back();
+    const Node* node = work.top();
+    work.pop();
     if (Dies(node)) continue;
     const Node* reader = nullptr;
     bool needed = false;
@@ -29,8 +42,7 @@ ReplacedNodes::ReplacedNodes(const Replacement& replacement) : replacement_(repl
     dying_.push_back(node);
     for (const Use& use : node->inputs()) {
       if (use.value == nullptr || use.value->producer == nullptr || IsIn<Value>(replacement_.inputs, use.value)) continue;
-      const Node* producer = use.value->producer;
-      work.insert(IsMatched(producer) ? work.end() : work.begin(), producer);
+      work.push(use.value->producer);
     }
   }
 }

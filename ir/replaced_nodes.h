@@ -17,8 +17,8 @@ struct Replacement {
 
 class ReplacedNodes {
  public:
-  // `replacement` must outlive this. The search goes back from the outputs, the matched nodes first, and stops at the inputs
-  // and after twice as many nodes as were matched: a program that computes a shape may be longer.
+  // `replacement` must outlive this. The search goes back from the outputs in the order of the graph, and stops at the inputs and
+  // after four times as many nodes as were matched and 64 more: a program that computes a shape may be longer.
   explicit ReplacedNodes(const Replacement& replacement);
 
   bool Dies(const Node* node) const;

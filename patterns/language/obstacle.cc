@@ -23,10 +23,10 @@ std::string ReaderOf(const ReplacedNodes& replaced, const std::vector<const Node
     value = reader->output(0);
     if (!replaced.IsNeeded(value, &reader)) break;
   }
-  return value->is_graph_output || reader == nullptr
-             ? fmt::format("{} is an output of the graph", ValueName(*value))
-             : fmt::format("{} is also read by {}{}{}", ValueName(*value), OpType(*reader), NodeName(*reader).empty() ? "" : " ",
-                           NodeName(*reader));
+  if (value->is_graph_output) return fmt::format("{} is an output of the graph", ValueName(*value));
+  if (reader == nullptr) return fmt::format("more nodes depend on {} than are looked at", ValueName(*value));
+  return fmt::format("{} is also read by {}{}{}", ValueName(*value), OpType(*reader), NodeName(*reader).empty() ? "" : " ",
+                     NodeName(*reader));
 }
 
 // Interior values with other users stay computed. That is free for a Reshape, not for a ReduceMean that
