@@ -16,26 +16,14 @@ void NamesOfBodies::Read(const Model& model) {
   }
 }
 
-const Value* NamesOfBodies::Find(const Graph* body, NameId name) const {
-  const auto found = values_.find({body, name});
-  return found != values_.end() && found->second->name == name ? found->second : nullptr;
-}
-
-const Value* NamesOfBodies::FoundInstead(const Value& value, const Graph& graph) {
-  if (value.graph == &graph) return nullptr;
-  if (!read_) Read(graph.model());
-  for (const Graph* at = &graph; at != value.graph && at->owner() != nullptr; at = at->owner()->graph) {
-    if (const Value* own = Find(at, value.name)) return own;
-  }
-  return nullptr;
-}
-
-const Value* NamesOfBodies::TakenForEachOther(const Value& value, const Graph& graph) {
+const Value* NamesOfBodies::Find(const Value& value, const Graph& graph, bool beside) {
   if (value.graph == &graph) return nullptr;
   if (!read_) Read(graph.model());
   for (const Graph* at = &graph; at != value.graph && at->owner() != nullptr; at = at->owner()->graph) {
     for (const Graph* body : at->owner()->subgraphs()) {
-      if (const Value* own = Find(body, value.name)) return own;
+      if (body != at && !beside) continue;
+      const auto own = values_.find({body, value.name});
+      if (own != values_.end() && own->second->name == value.name) return own->second;
     }
   }
   return nullptr;

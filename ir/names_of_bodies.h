@@ -17,14 +17,15 @@ class NamesOfBodies {
   //
   // What a reader in `graph` finds instead of `value`, which is of that graph or of one around it: the innermost that has its
   // name; nullptr where it finds `value`.
-  const Value* FoundInstead(const Value& value, const Graph& graph);
+  const Value* FoundInstead(const Value& value, const Graph& graph) { return Find(value, graph, false); }
   // The same, and what else `value` may be taken for: ONNX Runtime hands what one body of an If reads from around it to the
   // others by its name, where it takes the place of an initializer.
-  const Value* TakenForEachOther(const Value& value, const Graph& graph);
+  const Value* TakenForEachOther(const Value& value, const Graph& graph) { return Find(value, graph, true); }
 
  private:
   void Read(const Model& model);
-  const Value* Find(const Graph* body, NameId name) const;
+  // `beside`: in the bodies beside those between the two as well.
+  const Value* Find(const Value& value, const Graph& graph, bool beside);
 
   bool read_ = false;
   absl::flat_hash_map<std::pair<const Graph*, NameId>, const Value*> values_;

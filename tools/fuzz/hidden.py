@@ -10,7 +10,7 @@ import random
 
 import onnx
 
-from fuzz.written import all_nodes, bodies, reads
+from fuzz.written import all_nodes, bodies, captured, own_names
 
 
 def hide_names(graph: onnx.GraphProto, noise: random.Random) -> int:
@@ -27,32 +27,27 @@ def _of_nodes(nodes: list[onnx.NodeProto], made_of: dict[str, list[str]], names:
     for node in nodes:
         made_of.update((name, list(node.input)) for name in node.output)
         # ONNX Runtime hands what one branch of an If reads to the other, where it takes the place of an initializer of its name.
-        read = set().union(*map(_captured, bodies(node)))
+        read = set().union(*map(captured, bodies(node)))
         for body in bodies(node):
             hidden += _of_nodes(body.node, made_of, [*names, *(i.name for i in body.input)], tensors, noise)
-            captured = sorted(_captured(body) & set(names))
-            hidden += _of_body(body, captured, made_of, [name for name in names if name not in read], tensors, noise)
+            from_around = sorted(captured(body) & set(names))
+            hidden += _of_body(body, from_around, made_of, [name for name in names if name not in read], tensors, noise)
     return hidden
 
 
-def _captured(body: onnx.GraphProto) -> set[str]:
-    own = {i.name for i in body.input} | {t.name for t in body.initializer} | {name for node in body.node for name in node.output}
-    return set().union(*map(reads, body.node)) - own
-
-
-def _of_body(body: onnx.GraphProto, captured: list[str], made_of: dict[str, list[str]], names: list[str],
+def _of_body(body: onnx.GraphProto, from_around: list[str], made_of: dict[str, list[str]], names: list[str],
              tensors: dict[str, onnx.TensorProto], noise: random.Random) -> int:
     inside = all_nodes(body.node)
     mentioned = {name for node in inside for name in [*node.input, *node.output]} | {i.name for i in body.input}
     mentioned |= {t.name for node in inside for inner in bodies(node) for t in inner.initializer}
-    near, level = [], captured
+    near, level = [], from_around
     for _ in range(3):
         level = sorted({name for value in level for name in made_of.get(value, []) if name})
         near += level
     others = [name for name in names if name not in mentioned]
     near = [name for name in dict.fromkeys(near) if name in others]
     own = [i.name for i in body.input]
-    for name in captured:  # a weight of the model becomes one of the body
+    for name in from_around:  # a weight of the model becomes one of the body
         if name in tensors and noise.random() < 0.3:
             copy = body.initializer.add()
             copy.CopyFrom(tensors[name])
@@ -76,5 +71,5 @@ def _rename(body: onnx.GraphProto, name: str, other: str) -> None:
     for node in body.node:
         node.input[:] = [other if one == name else one for one in node.input]
         for inner in bodies(node):
-            if name not in {i.name for i in inner.input} | {t.name for t in inner.initializer}:
+            if name not in own_names(inner):
                 _rename(inner, name, other)

@@ -49,14 +49,21 @@ def all_nodes(nodes: Any) -> list[onnx.NodeProto]:
 
 def reads(node: onnx.NodeProto) -> set[str]:
     """Names that a node reads, those that its bodies capture among them."""
-    names = {name for name in node.input if name}
-    for body in bodies(node):
-        inside = {i.name for i in body.input} | {t.name for t in body.initializer}
-        for inner in body.node:
-            names |= reads(inner) - inside
-            inside |= set(inner.output)
-        names |= {o.name for o in body.output} - inside
-    return names
+    return {name for name in node.input if name}.union(*map(captured, bodies(node)))
+
+
+def own_names(body: onnx.GraphProto) -> set[str]:
+    """Names that a body has before its first node."""
+    return {i.name for i in body.input} | {t.name for t in body.initializer}
+
+
+def captured(body: onnx.GraphProto) -> set[str]:
+    """Names that a body reads from around it."""
+    names, inside = set[str](), own_names(body)
+    for node in body.node:
+        names |= reads(node) - inside
+        inside |= set(node.output)
+    return names | {o.name for o in body.output} - inside
 
 
 def retyped(model: onnx.ModelProto, source: int, target: int) -> onnx.ModelProto:
