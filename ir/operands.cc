@@ -22,20 +22,13 @@ std::string Subject(const Node& node) {
   return fmt::format("{}: node '{}' ({}){}", path.empty() ? "the model in memory" : path, NodeName(node), OpType(node), computes);
 }
 
-// Operators with any number of outputs, of which only those that are read have a name.
-constexpr std::string_view kAnyNumber[] = {"EPContext", "If", "Loop", "Scan", "SequenceMap", "Snpe", "Split"};
-// Recurrent operators, all of whose outputs may be absent.
-constexpr std::string_view kNoneNeeded[] = {"GRU", "LSTM", "RNN"};
-
 // Whether none of its outputs has a name. Where a later one has, the first is given one (TopK of which the places are read).
 bool LacksOutput(const Node& node, const Schema& schema) {
-  const auto is_of = [&](absl::Span<const std::string_view> operators) {
-    return std::find(operators.begin(), operators.end(), schema.op_type) != operators.end();
-  };
   const bool gives =
       std::any_of(node.outputs().begin(), node.outputs().end(), [](const Value* value) { return value != nullptr; });
-  if (gives || schema.outputs.empty() || is_of(kNoneNeeded)) return false;
-  return node.output_count == 0 || !is_of(kAnyNumber);
+  if (gives || schema.outputs.empty() || schema.outputs[0].optional) return false;
+  // Of any number of outputs only those that are read have a name.
+  return node.output_count == 0 || !schema.outputs[0].variadic;
 }
 
 // The operator, in its first version if the one that the model imports does not have it yet: rules look for it all the same.
@@ -48,7 +41,7 @@ const Schema* OperatorOf(const Node& node) {
 absl::Status CheckNode(const Node& node, const Schema* schema) {
   if (schema == nullptr) return absl::OkStatus();
   for (size_t i = 0; i < schema->inputs.size(); ++i) {
-    const SchemaInput& input = schema->inputs[i];
+    const SchemaParameter& input = schema->inputs[i];
     if (input.optional || input.variadic || (i < node.input_count && node.input(i) != nullptr)) continue;
     return absl::InvalidArgumentError(
         fmt::format("{} has no input {}, which {} needs: no runtime takes that. Export the model again", Subject(node),
@@ -57,7 +50,7 @@ absl::Status CheckNode(const Node& node, const Schema* schema) {
   if (LacksOutput(node, *schema)) {
     return absl::InvalidArgumentError(
         fmt::format("{} has no output {}, which {} gives: no runtime takes that. Export the model again", Subject(node),
-                    schema->outputs[0], schema->op_type));
+                    schema->outputs[0].name, schema->op_type));
   }
   return absl::OkStatus();
 }

@@ -67,6 +67,19 @@ TypeSet TypesFrom(const proto::TypeSet& from) {
   return set;
 }
 
+SchemaParameter ParameterFrom(const proto::Parameter& from, const std::vector<TypeSet>& sets) {
+  SchemaParameter parameter{from.name(), from.optional(), from.variadic(), {}};
+  if (from.has_types()) parameter.types = sets.at(static_cast<size_t>(from.types()));
+  return parameter;
+}
+
+int PlaceOf(std::string_view name, const std::vector<SchemaParameter>& parameters) {
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    if (parameters[i].name == name) return static_cast<int>(i);
+  }
+  return -1;
+}
+
 Schema SchemaFrom(const proto::Operator& from, const std::vector<TypeSet>& sets) {
   Schema schema;
   schema.domain = from.domain();
@@ -80,13 +93,8 @@ Schema SchemaFrom(const proto::Operator& from, const std::vector<TypeSet>& sets)
   schema.heavy = from.heavy();
   schema.near_miss_anchor = from.near_miss_anchor();
   schema.equals_with_two_inputs = from.equals_with_two_inputs();
-  schema.inputs.reserve(from.inputs_size());
-  for (const proto::Parameter& input : from.inputs()) {
-    schema.inputs.push_back({input.name(), input.optional(), input.variadic(), {}});
-    if (input.has_types()) schema.inputs.back().types = sets.at(static_cast<size_t>(input.types()));
-  }
-  schema.outputs.assign(from.outputs().begin(), from.outputs().end());
-  for (const int set : from.output_types()) schema.output_types.push_back(sets.at(static_cast<size_t>(set)));
+  for (const proto::Parameter& input : from.inputs()) schema.inputs.push_back(ParameterFrom(input, sets));
+  for (const proto::Parameter& output : from.outputs()) schema.outputs.push_back(ParameterFrom(output, sets));
   schema.attributes.resize(from.attributes_size());
   for (int i = 0; i < from.attributes_size(); ++i) {
     SchemaAttribute& attribute = schema.attributes[i];
@@ -193,12 +201,8 @@ const SchemaAttribute* Schema::FindAttribute(std::string_view name) const {
   return nullptr;
 }
 
-int Schema::FindInput(std::string_view name) const {
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i].name == name) return static_cast<int>(i);
-  }
-  return -1;
-}
+int Schema::FindInput(std::string_view name) const { return PlaceOf(name, inputs); }
+int Schema::FindOutput(std::string_view name) const { return PlaceOf(name, outputs); }
 
 absl::Span<const Schema> SchemaVersions(std::string_view domain, std::string_view op_type) {
   if (domain == "ai.onnx") domain = "";

@@ -28,7 +28,8 @@ struct TypeSet {
   }
 };
 
-struct SchemaInput {
+// An input or an output of an operator.
+struct SchemaParameter {
   std::string_view name;
   bool optional = false;
   bool variadic = false;  // only the last
@@ -56,13 +57,13 @@ struct Schema {
   bool heavy = false;             // MatMul, Gemm, Softmax: not computed twice even where both readers are of one construct
   bool near_miss_anchor = false;  // it mostly stands in a construct: one that no rule covered deserves an answer
   std::string_view equals_with_two_inputs;  // "Add" of Sum: what it is when it has two inputs
-  std::vector<SchemaInput> inputs;
-  std::vector<std::string_view> outputs;
-  std::vector<TypeSet> output_types;  // of ai.onnx, one for each output
+  std::vector<SchemaParameter> inputs;
+  std::vector<SchemaParameter> outputs;
   std::vector<SchemaAttribute> attributes;
 
   const SchemaAttribute* FindAttribute(std::string_view name) const;
   int FindInput(std::string_view name) const;  // index, or -1
+  int FindOutput(std::string_view name) const;
 };
 
 // The schema in force at `opset` (the highest since_version <= opset), or nullptr if the operator is unknown

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/infer/carried.h"
 #include "ir/infer/context.h"
 
 namespace ascend_fuse::infer {
@@ -137,12 +138,11 @@ class LoopBody {
   LoopBody(const Graph& body, NodeContext& c)
       : body_(body), facts_(&c.facts()), scope_(ScopeOf(body, facts_)), mark_(facts_->MarkOf(scope_)) {}
 
-  // initial: the node's input.
-  void Carry(size_t place, size_t output, const Fact& initial) {
-    if (place >= body_.inputs().size() || output >= body_.outputs().size()) return;
+  void Carry(const CarriedValue& value) {
+    const Fact& initial = facts_->Of(value.initial);
     Carried carried;
-    carried.input = body_.inputs()[place];
-    carried.output = body_.outputs()[output];
+    carried.input = value.input;
+    carried.output = value.output;
     carried.type = initial.type;
     carried.has_rank = initial.has_rank;
     carried.shape.assign(initial.shape.begin(), initial.shape.end());
@@ -254,7 +254,7 @@ void Loop(NodeContext& c) {  // (M, cond, v...) body (i, cond, v...) -> (cond, v
   LoopBody loop(body, c);
   GiveScalar(0, DataType::kInt64, body, c, &loop);
   GiveScalar(1, DataType::kBool, body, c, &loop);
-  for (size_t i = 2; i < c.input_count(); ++i) loop.Carry(i, i - 1, c.in(i));
+  for (const CarriedValue& carried : CarriedValues(c.node())) loop.Carry(carried);
   loop.Infer();
 
   Dim turns;
@@ -300,12 +300,9 @@ void Scan(NodeContext& c) {
   if (scanned <= 0 || states < 0) return;
   const auto input_axes = c.Ints("scan_input_axes").value_or(std::vector<int64_t>());
   const auto output_axes = c.Ints("scan_output_axes").value_or(std::vector<int64_t>());
+  for (const CarriedValue& carried : CarriedValues(c.node())) loop.Carry(carried);
   Dim length;
-  for (size_t i = 0; i < std::min(body.inputs().size(), c.input_count()); ++i) {
-    if (static_cast<int64_t>(i) < states) {
-      loop.Carry(i, i, c.in(i));
-      continue;
-    }
+  for (auto i = static_cast<size_t>(states); i < std::min(body.inputs().size(), c.input_count()); ++i) {
     const size_t which = i - static_cast<size_t>(states);
     const int64_t axis = NormalizeAxis(which < input_axes.size() ? input_axes[which] : 0, c.rank(i));
     if (!c.in(i).has_rank || axis < 0) {

@@ -198,7 +198,9 @@ namespace infer {
 
 Dim FreshDim(const Value& value, size_t axis, Facts* facts) {
   const Dim told = facts->ToldDim(value, axis);
-  return told.known() ? told : facts->dims().FreshSymbol(NameOfUnnamed(value, axis), value.is_graph_input);
+  if (told.known()) return told;
+  const bool is_input = value.is_graph_input && value.graph->owner() == nullptr;  // and not of a body
+  return facts->dims().FreshSymbol(NameOfUnnamed(value, axis), is_input);
 }
 
 namespace {

@@ -93,7 +93,7 @@ absl::Status CheckTypes(const Node& node, const Schema& old, const Schema& other
   }
   for (size_t i = 0; i < node.output_count; ++i) {
     const auto types_of = [&](const Schema& version) -> const TypeSet* {
-      return version.output_types.empty() ? nullptr : &version.output_types[std::min(i, version.output_types.size() - 1)];
+      return version.outputs.empty() ? nullptr : &version.outputs[std::min(i, version.outputs.size() - 1)].types;
     };
     RETURN_IF_ERROR(check(node.output(i), types_of));
   }

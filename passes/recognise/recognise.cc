@@ -1,18 +1,19 @@
 // Recognise: rules of patterns/rules/library replace subgraphs by standard operators, or note what they see.
 #include <algorithm>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "ir/status_macros.h"
 #include "passes/core/apply_rules.h"
 #include "passes/core/copy_value.h"
-#include "passes/core/learned_dims.h"
 #include "passes/core/module_path.h"
 #include "passes/core/workspace.h"
+#include "passes/recognise/dims_of_masks.h"
 #include "passes/recognise/equal_values.h"
 #include "passes/recognise/passes.h"
-#include "patterns/analysis/mask.h"
 #include "patterns/terms/refusal.h"
 
 namespace ascend_fuse {
@@ -80,36 +81,6 @@ bool AsksForNumbers(const Rule& rule) {
   });
 }
 
-// A mask that has a batch, or a number of queries, of another name is taken to leave that of the scores as it is, where a node
-// takes the attention; what is computed of it has those then, and the attentions and rotations after it are found for them. The
-// site tells of it whatever becomes of it, as theirs may rest on it alone. True where something was learned.
-bool LearnOfMasks(Workspace& workspace, Site* site) {
-  const Node& node = *site->node;
-  if (OperatorKey(node) != "ascend_fuse.Attention" || workspace.options().strict) return false;
-  Facts& facts = workspace.facts();
-  const Fact& query = facts.Of(node.input(0));
-  bool learned = false;
-  const auto learn = [&](Dim of_query, Dim of_mask, const std::string& assumed) {
-    const uint64_t version = facts.dims().version();
-    if (!facts.dims().Unify(facts.dims().Broadcast(of_query, of_mask), of_query)) return;
-    if (facts.dims().version() == version) return;
-    learned = true;
-    site->record.assumptions.push_back(assumed);
-  };
-  for (size_t i = 3; i < node.input_count; ++i) {  // mask, keep and bias
-    if (node.input(i) == nullptr) continue;
-    const Fact& mask = facts.Of(node.input(i));
-    if (const std::string batch = AssumedOfBatch(facts.dims(), mask, query); !batch.empty()) {
-      learn(query.shape[0], mask.shape[0], batch);
-    }
-    if (const std::string queries = AssumedOfQueries(facts.dims(), mask, query); !queries.empty()) {
-      const Dim of_mask = facts.dims().Resolve(mask.shape[mask.shape.size() - 2]);
-      if (!of_mask.is_number()) learn(query.shape[2], of_mask, queries);
-    }
-  }
-  return learned;
-}
-
 // Sites that are none by themselves: they became part of a larger one, or a later attempt at their value says more.
 class OutdatedSites {
  public:
@@ -170,8 +141,11 @@ void CoverEqualNative(const EqualValues& equal, Workspace& workspace) {
 
 class Recogniser {
  public:
-  explicit Recogniser(Workspace& workspace)
-      : workspace_(workspace), library_(workspace.rules(RuleFolder::kLibrary)), sites_(workspace.sites) {
+  Recogniser(Workspace& workspace, DimsOfMasks* dims_of_masks)
+      : workspace_(workspace),
+        library_(workspace.rules(RuleFolder::kLibrary)),
+        sites_(workspace.sites),
+        dims_of_masks_(*dims_of_masks) {
     for (const GroupedHalves& halves : workspace.grouped_halves) grouped_.insert(halves.parts.begin(), halves.parts.end());
     for (const StraightenedNorm& norm : workspace.straightened_norms) {
       original_.insert(norm.originals.begin(), norm.originals.end());
@@ -236,7 +210,7 @@ class Recogniser {
       sites_[site].node = RecognisedNode(emission);
       sites_[site].made = emission.replacements;
       for (const Node* made : emission.replacements) site_of_.emplace(made, site);
-      learned_ = LearnOfMasks(workspace_, &sites_[site]) || learned_;
+      learned_ = dims_of_masks_.Learn(&sites_[site]) || learned_;
       outdated_.Emitted(sites_, site);
       Share(*value, equal, &sites_[site]);
     };
@@ -411,6 +385,7 @@ class Recogniser {
   absl::flat_hash_map<const Node*, size_t> site_of_;                       // what was made, and for which site
   absl::flat_hash_set<const Node*> shared_;                                // what reads the first of equal constructs
   OutdatedSites outdated_;
+  DimsOfMasks& dims_of_masks_;
   bool learned_ = false;                          // of a batch, since attentions were looked for
   std::vector<std::pair<size_t, size_t>> taken_;  // sites whose node a later one matched, with the later one
 };
@@ -419,8 +394,9 @@ class Recogniser {
 
 absl::Status Recognise(Workspace& workspace) {
   workspace.first_id_of_sites = workspace.model().node_count();
-  const absl::Status status = Recogniser(workspace).Run();
-  workspace.known_of_sites = KnownDimsOf(workspace.model(), workspace.facts());
+  DimsOfMasks dims_of_masks(workspace);
+  const absl::Status status = Recogniser(workspace, &dims_of_masks).Run();
+  workspace.known_of_sites = dims_of_masks.Known();
   return status;
 }
 

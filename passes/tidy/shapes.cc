@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "ir/infer/carried.h"
 #include "ir/movement/axis.h"
 #include "passes/tidy/kinds.h"
 
@@ -18,12 +19,9 @@ bool IsNodeResult(const Value* value) {
 // dim: no runtime checks the names that are declared there.
 bool IsWhereDimsChange(const TidyContext& context, const Node& node) {
   for (const Node* loop = node.graph->owner(); loop != nullptr; loop = loop->graph->owner()) {
-    const size_t first = IsOp(*loop, "Loop") ? 2 : 0;  // after the number of turns and the condition
-    const auto scanned = static_cast<size_t>(IsOp(*loop, "Scan") ? IntAttribute(*loop, "num_scan_inputs").value_or(0) : 0);
-    if (!IsOp(*loop, "Loop") && scanned == 0) continue;
-    for (size_t i = 0; first + i + scanned < loop->inputs().size() && i < loop->outputs().size(); ++i) {
-      const Fact& before = context.facts().Of(loop->input(first + i));
-      const Fact& after = context.facts().Of(loop->outputs()[i]);
+    for (const infer::CarriedValue& carried : infer::CarriedValues(*loop)) {
+      const Fact& before = context.facts().Of(carried.initial);
+      const Fact& after = context.facts().Of(carried.result);
       if (!context.dims().Equal(before.shape, after.shape)) return true;
     }
   }

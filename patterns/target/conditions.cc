@@ -314,10 +314,9 @@ Truth EmptyInput(const std::string& name, const JudgedNode& judged) {
 
 Truth OutputIsRead(const std::string& name, const JudgedNode& judged) {
   if (judged.schema == nullptr) return Truth::kNo;
-  const auto& names = judged.schema->outputs;
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found == names.end()) return Truth::kNo;
-  const Value* value = judged.node.output(static_cast<size_t>(found - names.begin()));
+  const int index = judged.schema->FindOutput(name);
+  if (index < 0) return Truth::kNo;
+  const Value* value = judged.node.output(static_cast<size_t>(index));
   if (value == nullptr) return Truth::kNo;
   if (value->is_graph_output) return Truth::kYes;
   for (const Use& use : LiveUses(*value)) {
@@ -334,10 +333,9 @@ bool OnnxHas(const proto::FormCondition& condition, const std::string& op) {
                                                                 : condition.operand().name();
   const std::string& attribute = condition.attribute().empty() ? condition.no_attribute() : condition.attribute();
   for (const Schema& schema : SchemaVersions("", op)) {
-    const auto& outputs = schema.outputs;
     if (!input.empty() && schema.FindInput(input) >= 0) return true;
     if (!attribute.empty() && schema.FindAttribute(attribute) != nullptr) return true;
-    if (std::find(outputs.begin(), outputs.end(), condition.output()) != outputs.end()) return true;
+    if (!condition.output().empty() && schema.FindOutput(condition.output()) >= 0) return true;
   }
   return input.empty() && attribute.empty() && condition.output().empty();
 }

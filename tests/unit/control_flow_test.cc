@@ -3,6 +3,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
+#include "ir/infer/carried.h"
 #include "tests/unit/inferred.h"
 
 namespace ascend_fuse {
@@ -222,6 +223,58 @@ TEST(ControlFlowTest, LoopWidensWhatChangesPlaces) {
   EXPECT_EQ(m["y"], "float[y_d0, y_d1]");
   const Inferred square(LoopOver("c2 = Identity (c1)\n w = Transpose (v)\n out = Relu (v)", "float[n, n] x, int64 m, bool c"));
   EXPECT_EQ(square["y"], "float[n, n]");
+}
+
+// Whether a turn keeps the first dim of v depends on k, which a later node may say.
+constexpr char kMasked[] = "float[n, 4] x, int64 m, bool c, float[k, 4] keep";
+
+TEST(ControlFlowTest, WhatIsLearnedOfDimsIsAskedOfTurns) {
+  Inferred m(LoopOver("c2 = Identity (c1)\n w = Add (v, keep)\n out = Relu (v)", kMasked));
+  ASSERT_EQ(m["v"], "float[v_d0, 4]");
+  Facts& facts = m.facts();
+  DimTable& dims = facts.dims();
+  const Dim n = m.fact("x").shape[0];
+  const Node& loop = *m.Find("y")->producer;
+  EXPECT_FALSE(infer::LearnOfTurns(loop, &facts));
+  EXPECT_FALSE(dims.Equal(m.fact("y").shape[0], n));
+  ASSERT_TRUE(dims.Unify(dims.Broadcast(n, m.fact("keep").shape[0]), n));
+  EXPECT_TRUE(infer::LearnOfTurns(loop, &facts));
+  EXPECT_EQ(m["v"], "float[n, 4]");
+  EXPECT_EQ(m["w"], "float[n, 4]");
+  EXPECT_EQ(m["y"], "float[n, 4]");
+  EXPECT_FALSE(infer::LearnOfTurns(loop, &facts));
+}
+
+TEST(ControlFlowTest, WhatGrowsIsNotLearnedOfTurns) {
+  Inferred m(LoopOver("c2 = Identity (c1)\n s = Add (v, keep)\n w = Concat <axis = 0> (s, x)\n out = Relu (v)", kMasked));
+  Facts& facts = m.facts();
+  DimTable& dims = facts.dims();
+  const Dim n = m.fact("x").shape[0];
+  ASSERT_TRUE(dims.Unify(dims.Broadcast(n, m.fact("keep").shape[0]), n));
+  EXPECT_FALSE(infer::LearnOfTurns(*m.Find("y")->producer, &facts));
+  EXPECT_FALSE(dims.Equal(m.fact("v").shape[0], n));
+  EXPECT_FALSE(dims.Equal(m.fact("y").shape[0], n));
+}
+
+// Of two values each turn gives the one as long as the other: what grows takes the other with it.
+TEST(ControlFlowTest, ADimThatFallsTakesOthersWithIt) {
+  Inferred m(R"(g (float[n, 4] x, int64 m, bool c, float[k, 4] keep) => (y, z) {
+    y, z = Loop (m, c, x, x) <
+      body = b (int64 i, bool c1, float[] v, float[] u) => (bool c2, float[] w, float[] t) {
+        c2 = Identity (c1)
+        t = Concat <axis = 0> (u, x)
+        s = Add (v, keep)
+        w = Add (s, u)
+      }
+    >
+  })");
+  Facts& facts = m.facts();
+  DimTable& dims = facts.dims();
+  const Dim n = m.fact("x").shape[0];
+  ASSERT_TRUE(dims.Unify(dims.Broadcast(n, m.fact("keep").shape[0]), n));
+  EXPECT_FALSE(infer::LearnOfTurns(*m.Find("y")->producer, &facts));
+  EXPECT_FALSE(dims.Equal(m.fact("y").shape[0], n));
+  EXPECT_FALSE(dims.Equal(m.fact("z").shape[0], n));
 }
 
 TEST(ControlFlowTest, LoopForgetsARankThatChanges) {

@@ -83,6 +83,12 @@ TEST(SchemaTest, LayerNormalization) {
   EXPECT_EQ(norm.FindAttribute("epsilon")->default_value.f, 1e-5f);
   ASSERT_EQ(norm.outputs.size(), 3u);
   EXPECT_EQ(norm.FindInput("B"), 2);
+  EXPECT_EQ(norm.FindOutput("InvStdDev"), 2);
+  EXPECT_EQ(norm.FindOutput("B"), -1);
+  EXPECT_FALSE(norm.outputs[0].optional);
+  EXPECT_TRUE(norm.outputs[1].optional);
+  EXPECT_TRUE(norm.outputs[1].types.Takes(DataType::kFloat));
+  EXPECT_FALSE(norm.outputs[1].types.Takes(DataType::kFloat16));
   // What ONNX Runtime writes into the default domain at any opset.
   EXPECT_EQ(At("LayerNormalization", 14).since_version, 1);
   EXPECT_EQ(At("SimplifiedLayerNormalization", 17).FindInput("scale"), 1);
@@ -96,6 +102,16 @@ TEST(SchemaTest, Split) {
   EXPECT_NE(At("Split", 18).FindAttribute("num_outputs"), nullptr);
   EXPECT_EQ(At("Concat", 13).FindAttribute("axis")->required, true);
   EXPECT_TRUE(At("Concat", 13).inputs[0].variadic);
+  EXPECT_TRUE(At("Split", 13).outputs[0].variadic);
+  EXPECT_FALSE(At("Concat", 13).outputs[0].variadic);
+}
+
+// A recurrent operator may give any of its outputs, or none.
+TEST(SchemaTest, OutputsThatMayBeAbsent) {
+  for (const char* name : {"GRU", "LSTM", "RNN"}) {
+    for (const SchemaParameter& output : At(name, 14).outputs) EXPECT_TRUE(output.optional) << name << " " << output.name;
+  }
+  EXPECT_FALSE(At("TopK", 11).outputs[1].optional);
 }
 
 TEST(SchemaTest, ListAndStringDefaults) {

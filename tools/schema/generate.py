@@ -175,12 +175,11 @@ def row(onnx, domain, schema, sets):
     if schema.deprecated:
         parts.append("deprecated: true")
     parts += traits(qualified, schema.since_version)
-    for formal in schema.inputs:
-        option = {"Optional": " optional: true", "Variadic": " variadic: true"}.get(formal.option.name, "")
-        types = "" if domain else f" types: {sets.place(formal)}"
-        parts.append(f"inputs {{ name: {quote(formal.name)}{option}{types} }}")
-    parts += [f"outputs: {quote(formal.name)}" for formal in schema.outputs]
-    parts += [f"output_types: {sets.place(formal)}" for formal in schema.outputs if not domain]
+    for field, parameters in (("inputs", schema.inputs), ("outputs", schema.outputs)):
+        for formal in parameters:
+            option = {"Optional": " optional: true", "Variadic": " variadic: true"}.get(formal.option.name, "")
+            types = "" if domain else f" types: {sets.place(formal)}"
+            parts.append(f"{field} {{ name: {quote(formal.name)}{option}{types} }}")
     for name in sorted(schema.attributes):
         attribute = schema.attributes[name]
         if hasattr(attribute, "default_value"):
