@@ -164,6 +164,7 @@ class LinearFinder {
     view_.product = &node;
     view_.transposed = view_.transposed != weight.transposed;
     for (const Value* value : weight.chain) view_.chain.push_back(value);
+    view_.of_weight = weight.chain.size();
     if (!weight.direct) NotPlain(&view_, "its weight is computed from a constant");
     if (context_.facts->Of(weight.root).rank() != 2) NotPlain(&view_, "its weight has not two dims");
     return std::move(view_);

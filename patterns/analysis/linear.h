@@ -3,6 +3,7 @@
 // changed to be understood.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -22,9 +23,10 @@ struct LinearView {
   // value nothing but the bias. Only such linears can be merged; others are linears all the same.
   bool plain = true;
   std::string why_not_plain;
-  // Values from the linear's own down to that of `product`: what must have no other reader if the linear is to
-  // be replaced.
+  // Values from the linear's own down to that of `product`, and those from its weight up to the constant: what must have no other
+  // reader if both are to be replaced.
   std::vector<const Value*> chain;
+  size_t of_weight = 0;  // as many, the last ones, are constants: a node that takes the linear leaves them to others
 };
 
 // The linear layer that computes `y`. FAILED_PRECONDITION with a sentence when none does: a residual is not a

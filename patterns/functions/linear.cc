@@ -57,11 +57,9 @@ absl::StatusOr<LinearView> OwnLinear(const FunctionContext& context, const Value
     return Refuse(fmt::format("the linear that gives {} cannot be taken into a node: {}", ValueName(*y), view.why_not_plain),
                   "linear-not-plain");
   }
-  for (const Value* inner : view.chain) {
-    if (inner == y) continue;
-    if (const std::string why = OtherReader(inner); !why.empty() && !inner->IsConstant()) {
-      return Refuse(why, "value-shared");
-    }
+  for (size_t i = 0; i + view.of_weight < view.chain.size(); ++i) {
+    if (view.chain[i] == y) continue;
+    if (const std::string why = OtherReader(view.chain[i]); !why.empty()) return Refuse(why, "value-shared");
   }
   return view;
 }

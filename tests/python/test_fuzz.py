@@ -34,10 +34,10 @@ CHUNKS = [*range(FIRST, FIRST + 8 * CHUNK, CHUNK), extras.FIRST_SEED, extras.FIR
 # known of dims without a promise. 10544910: a large epsilon. 10549137: a Scan. 10555230: zeros that make a rotation wide enough. 10557191: a cap
 # before heads that share keys. 10558580: a mask that was made at an older opset. 10586749: a batch that changes from turn to turn. 10589704:
 # cosines of a single token. 10631065: a sink that reads the largest of the scores, beside long programs of shapes. 10673812: a rotation in a
-# Loop, whose batch is known once that of a mask is.
+# Loop, whose batch is known once that of a mask is. 10693322: a weight that several linears read.
 FOUND = [2000318, 2003324, 8001657, 8000162, 8000808, 8001709, 8003069, 8004412, 9010113, 9200154, 9040514, 10110887, 10180769, 10186724,
          10473741, 10483327, 10483917, 10502224, 10504935, 10514731, 10535127, 10536757, 10544910, 10549137, 10555230, 10557191, 10558580,
-         10586749, 10589704, 10631065, 10673812]
+         10586749, 10589704, 10631065, 10673812, 10693322]
 # A kernel of integers writes float16; float16 and bfloat16 that ONNX Runtime does not round; a mean of what a norm centred, which is 0;
 # a Where over no keys, of which ONNX Runtime keeps the axis; a GELU that is 0 in every run, where all else is don't-care.
 BOUNDS = [9002109, 9001155, 9201153, 10111522, 10120100, 10670388]
