@@ -62,12 +62,14 @@ void DimsOfMasks::AskLoops() {
   if (loops_.empty()) return;
   constexpr int kMostRounds = 4;
   KnownDims known = Known();
-  bool learned = true;
-  for (int round = 0; learned && round < kMostRounds; ++round) {
-    learned = false;
-    for (const Node* loop : loops_) learned = (!loop->dead && infer::LearnOfTurns(*loop, &workspace_.facts())) || learned;
-    if (learned && !known_.has_value()) known_ = std::move(known);
+  bool learned = false;
+  for (int round = 0; round < kMostRounds; ++round) {
+    bool more = false;
+    for (const Node* loop : loops_) more = (!loop->dead && infer::LearnOfTurns(*loop, &workspace_.facts())) || more;
+    if (!more) break;
+    learned = true;
   }
+  if (learned) known_ = std::move(known);
 }
 
 }  // namespace ascend_fuse
