@@ -22,14 +22,13 @@ Dim DimAt(const Fact& fact, size_t axis) { return axis < fact.shape.size() ? fac
 std::vector<OpenDim> OpenDims(const Node& loop, const Facts& facts) {
   std::vector<OpenDim> open;
   for (const CarriedValue& carried : CarriedValues(loop)) {
-    if (carried.initial == nullptr) continue;
     const Fact& first = facts.Of(carried.initial);
     const Fact& input = facts.Of(carried.input);
     const Fact& output = facts.Of(carried.output);
+    const Fact& result = facts.Of(carried.result);
     if (!first.has_rank || input.rank() != first.rank() || output.rank() != first.rank()) continue;
     for (size_t axis = 0; axis < first.shape.size(); ++axis) {
-      const OpenDim dim = {first.shape[axis], input.shape[axis], output.shape[axis],
-                           carried.result == nullptr ? Dim() : DimAt(facts.Of(carried.result), axis)};
+      const OpenDim dim = {first.shape[axis], input.shape[axis], output.shape[axis], DimAt(result, axis)};
       if (!dim.first.known() || !dim.input.known() || !dim.output.known()) continue;
       if (facts.dims().MentionsFresh(dim.input) && !facts.dims().Equal(dim.input, dim.first)) open.push_back(dim);
     }
@@ -90,9 +89,7 @@ bool LearnOfTurns(const Node& loop, Facts* facts) {
     for (const OpenDim& dim : open) facts->dims().Unify(dim.input, dim.first);
   }
   const InPlace place(*loop.graph, facts);
-  for (const OpenDim& dim : open) {
-    if (dim.result.known()) facts->dims().Unify(dim.result, dim.first);
-  }
+  for (const OpenDim& dim : open) facts->dims().Unify(dim.result, dim.first);
   return !open.empty();
 }
 

@@ -228,16 +228,22 @@ TEST(ControlFlowTest, LoopWidensWhatChangesPlaces) {
 // Whether a turn keeps the first dim of v depends on k, which a later node may say.
 constexpr char kMasked[] = "float[n, 4] x, int64 m, bool c, float[k, 4] keep";
 
+// Tells that keep leaves the first dim of x as it is; that dim.
+Dim LearnOfKeep(Inferred* m) {
+  DimTable& dims = m->facts().dims();
+  const Dim n = m->fact("x").shape[0];
+  EXPECT_TRUE(dims.Unify(dims.Broadcast(n, m->fact("keep").shape[0]), n));
+  return n;
+}
+
 TEST(ControlFlowTest, WhatIsLearnedOfDimsIsAskedOfTurns) {
   Inferred m(LoopOver("c2 = Identity (c1)\n w = Add (v, keep)\n out = Relu (v)", kMasked));
   ASSERT_EQ(m["v"], "float[v_d0, 4]");
   Facts& facts = m.facts();
-  DimTable& dims = facts.dims();
-  const Dim n = m.fact("x").shape[0];
   const Node& loop = *m.Find("y")->producer;
   EXPECT_FALSE(infer::LearnOfTurns(loop, &facts));
-  EXPECT_FALSE(dims.Equal(m.fact("y").shape[0], n));
-  ASSERT_TRUE(dims.Unify(dims.Broadcast(n, m.fact("keep").shape[0]), n));
+  EXPECT_FALSE(facts.dims().Equal(m.fact("y").shape[0], m.fact("x").shape[0]));
+  LearnOfKeep(&m);
   EXPECT_TRUE(infer::LearnOfTurns(loop, &facts));
   EXPECT_EQ(m["v"], "float[n, 4]");
   EXPECT_EQ(m["w"], "float[n, 4]");
@@ -247,11 +253,9 @@ TEST(ControlFlowTest, WhatIsLearnedOfDimsIsAskedOfTurns) {
 
 TEST(ControlFlowTest, WhatGrowsIsNotLearnedOfTurns) {
   Inferred m(LoopOver("c2 = Identity (c1)\n s = Add (v, keep)\n w = Concat <axis = 0> (s, x)\n out = Relu (v)", kMasked));
-  Facts& facts = m.facts();
-  DimTable& dims = facts.dims();
-  const Dim n = m.fact("x").shape[0];
-  ASSERT_TRUE(dims.Unify(dims.Broadcast(n, m.fact("keep").shape[0]), n));
-  EXPECT_FALSE(infer::LearnOfTurns(*m.Find("y")->producer, &facts));
+  const DimTable& dims = m.facts().dims();
+  const Dim n = LearnOfKeep(&m);
+  EXPECT_FALSE(infer::LearnOfTurns(*m.Find("y")->producer, &m.facts()));
   EXPECT_FALSE(dims.Equal(m.fact("v").shape[0], n));
   EXPECT_FALSE(dims.Equal(m.fact("y").shape[0], n));
 }
@@ -268,11 +272,9 @@ TEST(ControlFlowTest, ADimThatFallsTakesOthersWithIt) {
       }
     >
   })");
-  Facts& facts = m.facts();
-  DimTable& dims = facts.dims();
-  const Dim n = m.fact("x").shape[0];
-  ASSERT_TRUE(dims.Unify(dims.Broadcast(n, m.fact("keep").shape[0]), n));
-  EXPECT_FALSE(infer::LearnOfTurns(*m.Find("y")->producer, &facts));
+  const DimTable& dims = m.facts().dims();
+  const Dim n = LearnOfKeep(&m);
+  EXPECT_FALSE(infer::LearnOfTurns(*m.Find("y")->producer, &m.facts()));
   EXPECT_FALSE(dims.Equal(m.fact("y").shape[0], n));
   EXPECT_FALSE(dims.Equal(m.fact("z").shape[0], n));
 }
